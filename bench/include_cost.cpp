@@ -4,7 +4,7 @@
 //   - the umbrella in an empty program, and every header of a layer, with -fsyntax-only (best of three);
 //   - README's program at -O2 -march=native, with the library compiled apart and in one command, as a program of one file
 //     and of several, and the same program with an operator of one's own, apart;
-//   - the six files that compile the library for a program, once.
+//   - the six parts of neap/src.hpp, which compile the library for a program, once.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -122,16 +122,16 @@ int main(int argc, char** argv) {
       std::fflush(stdout);
     };
     std::string const look = "-fsyntax-only", make = "-O2 -march=native -c -o /dev/null ";
-    std::string const apart = make + "-DNEAP_COMPILED_APART";
+    std::string const apart = make + "-DNEAP_SEPARATE_COMPILATION";
     row("empty program", compile(compiler, including({}), look, 3));
     row("neap.hpp", compile(compiler, including({"neap/neap.hpp"}), look, 3));
-    row("neap.hpp apart", compile(compiler, including({"neap/neap.hpp"}), look + " -DNEAP_COMPILED_APART", 3));
+    row("neap.hpp apart", compile(compiler, including({"neap/neap.hpp"}), look + " -DNEAP_SEPARATE_COMPILATION", 3));
     row("README's program apart", compile(compiler, program, apart, 1));
     row("README's program with an own operator apart", compile(compiler, own, apart, 1));
     row("README's program in one command", compile(compiler, program, make + "-DNEAP_ONE_FILE", 1));
     row("README's program in one command, with all kernels", compile(compiler, program, make, 1));
-    for (auto const* part : {"compiled", "compiled_search", "compiled_execution", "compiled_operators",
-                             "compiled_kernels", "compiled_image_kernels"})
+    for (auto const* part :
+         {"src_model", "src_search", "src_execution", "src_operators", "src_kernels", "src_image_kernels"})
       row(std::string("neap/") + part + ".hpp",
           compile(compiler, including({std::string("neap/") + part + ".hpp"}), apart, 1));
     for (auto const* layer : {"core", "backend", "ir", "plan", "model", "train", "import", "schedule", "simulate",

@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_DATADIR}/cmake/neap)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/neap DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.ipp" PATTERN "*.cuh")
 target_include_directories(neap INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 install(TARGETS neap EXPORT neap-targets)
 install(EXPORT neap-targets NAMESPACE neap:: DESTINATION ${package_dir})

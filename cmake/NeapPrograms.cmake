@@ -32,7 +32,7 @@ neap_compile_apart(neap_compiled)
 
 add_library(neap_program_options INTERFACE)
 target_link_libraries(neap_program_options INTERFACE neap_program_flags neap_compiled)
-target_compile_definitions(neap_program_options INTERFACE NEAP_COMPILED_APART)
+target_compile_definitions(neap_program_options INTERFACE NEAP_SEPARATE_COMPILATION)
 
 # neap_compiles_for_gpus(TARGET): how its .cu files are compiled.
 function(neap_compiles_for_gpus target)

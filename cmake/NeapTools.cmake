@@ -3,7 +3,7 @@
 find_program(NEAP_CLANG_FORMAT NAMES clang-format-16 clang-format-17 clang-format-18 clang-format-19 clang-format)
 mark_as_advanced(NEAP_CLANG_FORMAT)
 file(GLOB_RECURSE our_files CONFIGURE_DEPENDS
-  include/neap/*.hpp include/neap/*.cuh tests/*.cpp tests/*.hpp tests/*.cu examples/*.cpp examples/*.hpp examples/*.cu bench/*.cpp bench/*.hpp)
+  include/neap/*.hpp include/neap/*.ipp include/neap/*.cuh tests/*.cpp tests/*.hpp tests/*.cu examples/*.cpp examples/*.hpp examples/*.cu bench/*.cpp bench/*.hpp)
 if(NEAP_CLANG_FORMAT AND our_files)
   add_custom_target(format COMMAND ${NEAP_CLANG_FORMAT} -i ${our_files} VERBATIM)
   if(NEAP_BUILD_TESTS AND NEAP_CLANG_FORMAT MATCHES "-16$")  # versions differ

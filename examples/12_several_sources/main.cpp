@@ -1,12 +1,16 @@
 // Lesson 12: a program of several source files. Each would compile the library's code and its kernels again; so all are
-// compiled with NEAP_COMPILED_APART, and six more files compile them for all:
+// compiled with NEAP_SEPARATE_COMPILATION, and one more file compiles them for all:
 //
-//   neap.cpp:                #include <neap/compiled.hpp>
-//   neap_search.cpp:         #include <neap/compiled_search.hpp>
-//   neap_execution.cpp:      #include <neap/compiled_execution.hpp>
-//   neap_operators.cpp:      #include <neap/compiled_operators.hpp>
-//   neap_kernels.cpp:        #include <neap/compiled_kernels.hpp>
-//   neap_image_kernels.cpp:  #include <neap/compiled_image_kernels.hpp>
+//   neap.cpp:                #include <neap/src.hpp>
+//
+// or six, side by side and each in less memory:
+//
+//   neap_model.cpp:          #include <neap/src_model.hpp>
+//   neap_search.cpp:         #include <neap/src_search.hpp>
+//   neap_execution.cpp:      #include <neap/src_execution.hpp>
+//   neap_operators.cpp:      #include <neap/src_operators.hpp>
+//   neap_kernels.cpp:        #include <neap/src_kernels.hpp>
+//   neap_image_kernels.cpp:  #include <neap/src_image_kernels.hpp>
 //
 // With CMake one line does all of it, and optimises those six whatever the build type:
 //

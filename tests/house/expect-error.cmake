@@ -7,7 +7,7 @@ if(NOT wishes MATCHES "// expect: ")
   message(FATAL_ERROR "${SOURCE}: no line '// expect: TEXT'")
 endif()
 
-execute_process(COMMAND ${CXX} @${OPTIONS} -DNEAP_COMPILED_APART -fsyntax-only -fdiagnostics-color=never ${SOURCE}
+execute_process(COMMAND ${CXX} @${OPTIONS} -DNEAP_SEPARATE_COMPILATION -fsyntax-only -fdiagnostics-color=never ${SOURCE}
   RESULT_VARIABLE failed OUTPUT_VARIABLE text ERROR_VARIABLE text)
 if(NOT failed)
   message(FATAL_ERROR "${SOURCE}: compiles, and must not")

@@ -1,7 +1,7 @@
 # Installs into PREFIX, and compares what arrived with the headers that are there.
 file(REMOVE_RECURSE ${PREFIX})
 execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${PREFIX} COMMAND_ERROR_IS_FATAL ANY OUTPUT_QUIET)
-file(GLOB_RECURSE ours RELATIVE ${SOURCE_DIR}/include ${SOURCE_DIR}/include/*.hpp ${SOURCE_DIR}/include/*.cuh)
+file(GLOB_RECURSE ours RELATIVE ${SOURCE_DIR}/include ${SOURCE_DIR}/include/*.hpp ${SOURCE_DIR}/include/*.ipp ${SOURCE_DIR}/include/*.cuh)
 file(GLOB_RECURSE installed RELATIVE ${PREFIX}/include ${PREFIX}/include/*)
 list(SORT ours)
 list(SORT installed)

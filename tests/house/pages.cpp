@@ -227,7 +227,7 @@ TEST_CASE("pages: comments of headers and examples are about code") {
   for (auto const* folder : {"include", "examples"})
     for (auto const& entry : fs::recursive_directory_iterator(root / folder)) {
       auto const kind = entry.path().extension();
-      if (kind != ".hpp" && kind != ".cpp" && kind != ".cuh" && kind != ".cu") continue;
+      if (kind != ".hpp" && kind != ".ipp" && kind != ".cpp" && kind != ".cuh" && kind != ".cu") continue;
       ++files;
       for (auto const& line : persons_in_comments(read(entry.path())))
         CHECK_MESSAGE(false, entry.path().string(), ": ", line);

@@ -2,7 +2,6 @@
 // data (files, limits, disks) is a result<T>: a value or one line that says what is wrong and where.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/text_part.hpp>
 
 #include <initializer_list>
@@ -20,23 +19,14 @@ class error : public std::runtime_error {
  public:
   explicit error(std::string const& what) : std::runtime_error(what) {}
   /// Prefixes the place, file name without its folders; nothing for a place that is not known (std::source_location{}).
-  NEAP_ONCE error(std::source_location at, std::string_view what) : std::runtime_error(place(at) + std::string(what)) {}
+  error(std::source_location at, std::string_view what);
 
-  NEAP_ONCE static std::string place(std::source_location at) {
-    if (at.line() == 0) return {};
-    std::string_view file = at.file_name();
-    if (auto slash = file.find_last_of('/'); slash != file.npos) file.remove_prefix(slash + 1);
-    return std::string(file) + ":" + std::to_string(at.line()) + ": ";
-  }
+  static std::string place(std::source_location at);
 };
 
 /// Throws neap::error with a text of these parts, and the place if there is one.
-[[noreturn]] NEAP_ONCE void throw_error(std::initializer_list<detail::text_part> parts) {
-  throw error(detail::text_of(parts));
-}
-[[noreturn]] NEAP_ONCE void throw_error(std::source_location at, std::initializer_list<detail::text_part> parts) {
-  throw error(at, detail::text_of(parts));
-}
+[[noreturn]] void throw_error(std::initializer_list<detail::text_part> parts);
+[[noreturn]] void throw_error(std::source_location at, std::initializer_list<detail::text_part> parts);
 
 /// The message of a failure; converts to any result<T>.
 struct failure {
@@ -91,3 +81,7 @@ class status {
 };
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/core/impl/error.ipp>
+#endif

@@ -2,7 +2,6 @@
 // a blocking flow at a time.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/work_meter.hpp>
 
@@ -27,13 +26,7 @@ class min_cut {
 
   /// Finds the least cut between two nodes; afterwards has_source() says on which side each node lies. Of several least
   /// cuts the one with the fewest nodes at the source's side.
-  NEAP_ONCE void cut(std::uint32_t source, std::uint32_t sink) {
-    while (find_levels(source, sink)) {
-      at_ = head_;
-      block(source, sink);
-      work_meter::add(4 * edges_.size());
-    }
-  }
+  void cut(std::uint32_t source, std::uint32_t sink);
   bool has_source(std::uint32_t node) const { return level_[node] != none; }
 
  private:
@@ -49,53 +42,17 @@ class min_cut {
   }
 
   /// How many edges away from the source each node is; whether the sink can be reached.
-  NEAP_ONCE bool find_levels(std::uint32_t source, std::uint32_t sink) {
-    level_.assign(head_.size(), none);
-    queue_.clear();
-    level_[source] = 0;
-    queue_.push_back(source);
-    for (std::size_t i = 0; i < queue_.size(); ++i)
-      for (auto e = head_[queue_[i]]; e != none; e = edges_[e].next)
-        if (edges_[e].left > 0 && level_[edges_[e].to] == none) {
-          level_[edges_[e].to] = level_[queue_[i]] + 1;
-          queue_.push_back(edges_[e].to);
-        }
-    return level_[sink] != none;
-  }
+  bool find_levels(std::uint32_t source, std::uint32_t sink);
 
   /// Flow along shortest paths until none is left. A path is kept as its edges: networks may be as deep as a model.
-  NEAP_ONCE void block(std::uint32_t source, std::uint32_t sink) {
-    path_.clear();
-    auto node = source;
-    for (;;) {
-      if (node == sink) {
-        std::int64_t least = INT64_MAX;
-        for (auto e : path_) least = std::min(least, edges_[e].left);
-        std::size_t keep = path_.size();
-        for (std::size_t i = path_.size(); i-- > 0;) {
-          edges_[path_[i]].left -= least, edges_[path_[i] ^ 1].left += least;
-          if (edges_[path_[i]].left == 0) keep = i;
-        }
-        node = edges_[path_[keep] ^ 1].to;
-        path_.resize(keep);
-        continue;
-      }
-      auto& e = at_[node];
-      while (e != none && (edges_[e].left == 0 || level_[edges_[e].to] != level_[node] + 1)) e = edges_[e].next;
-      if (e != none) {
-        path_.push_back(e);
-        node = edges_[e].to;
-      } else {
-        if (path_.empty()) return;
-        level_[node] = none - 1;  // a dead end
-        node = edges_[path_.back() ^ 1].to;
-        path_.resize(path_.size() - 1);
-      }
-    }
-  }
+  void block(std::uint32_t source, std::uint32_t sink);
 
   plain_vector<edge> edges_;
   plain_vector<std::uint32_t> head_, at_, level_, queue_, path_;
 };
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/core/impl/min_cut.ipp>
+#endif

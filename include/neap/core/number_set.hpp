@@ -5,7 +5,6 @@
 //                                   [&] { things.push_back(x); return things.size() - 1; });
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 
 #include <cstddef>
@@ -47,18 +46,13 @@ class number_set {
     std::uint32_t number = 0, hash = 0;
     bool taken = false;
   };
-  NEAP_ONCE void grow() {
-    plain_vector<slot> old(slots_.empty() ? 16 : 2 * slots_.size());
-    old.swap(slots_);
-    for (auto const& s : old)
-      if (s.taken) {
-        auto at = s.hash & (slots_.size() - 1);
-        while (slots_[at].taken) at = (at + 1) & (slots_.size() - 1);
-        slots_[at] = s;
-      }
-  }
+  void grow();
   plain_vector<slot> slots_;  // a power of two, at most half of them taken
   std::size_t size_ = 0;
 };
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/core/impl/number_set.ipp>
+#endif

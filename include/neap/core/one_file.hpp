@@ -5,8 +5,8 @@
 #pragma once
 
 #if defined(NEAP_ONE_FILE)
-#if defined(NEAP_COMPILED_APART)
-#error "neap: NEAP_ONE_FILE is for programs of one source file, NEAP_COMPILED_APART for those of several"
+#if defined(NEAP_SEPARATE_COMPILATION)
+#error "neap: NEAP_ONE_FILE is for programs of one source file, NEAP_SEPARATE_COMPILATION for those of several"
 #endif
 namespace neap::inline v0::detail {
 extern char const neap_one_file_is_said_in_several_files;

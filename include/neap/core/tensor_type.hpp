@@ -2,7 +2,6 @@
 // 8 and live in place, so that types are plain values that kernels, graphs and nvcc can copy.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/config.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/units.hpp>
@@ -177,15 +176,7 @@ constexpr std::int64_t elements(shape const& s) {
 }
 
 /// "[32,64]".
-NEAP_ONCE std::string to_string(extents const& s) {
-  std::string text = "[";
-  for (int i = 0; i < s.rank(); ++i) {
-    if (i) text += ',';
-    text += std::to_string(s[i]);
-  }
-  text += ']';
-  return text;
-}
+std::string to_string(extents const& s);
 
 struct tensor_type {
   dtype element = dtype::f32;
@@ -200,7 +191,7 @@ struct tensor_type {
 };
 
 /// "f32[32,64]".
-NEAP_ONCE std::string to_string(tensor_type const& t) { return std::string(name_of(t.element)) + to_string(t.dims); }
+std::string to_string(tensor_type const& t);
 
 /// Strides, in elements, of a dense row-major tensor.
 constexpr extents dense_strides(shape const& s) {
@@ -254,3 +245,7 @@ struct tensor_layout {
 };
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/core/impl/tensor_type.ipp>
+#endif

@@ -2,8 +2,6 @@
 // sign, in the middle of code that does something else; parts are borrowed, and put together by one function.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
-
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
@@ -37,17 +35,7 @@ class text_part {
         write_([](void const* object) { return to_string(*static_cast<T const*>(object)); }),
         kind_(kind::object) {}
 
-  NEAP_ONCE void append_to(std::string& s) const {
-    switch (kind_) {
-      case kind::none: break;
-      case kind::text: s.append(text_, size_); break;
-      case kind::letter: s += static_cast<char>(integer_); break;
-      case kind::integer: s += std::to_string(integer_); break;
-      case kind::natural: s += std::to_string(static_cast<std::uint64_t>(integer_)); break;
-      case kind::real: s += std::to_string(real_); break;
-      case kind::object: s += write_(object_); break;
-    }
-  }
+  void append_to(std::string& s) const;
 
  private:
   enum class kind : std::uint8_t { none, text, letter, integer, natural, real, object };
@@ -65,10 +53,10 @@ class text_part {
 };
 
 /// The parts, one after the other.
-NEAP_ONCE std::string text_of(std::initializer_list<text_part> parts) {
-  std::string text;
-  for (auto const& x : parts) x.append_to(text);
-  return text;
-}
+std::string text_of(std::initializer_list<text_part> parts);
 
 }  // namespace neap::inline v0::detail
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/core/impl/text_part.ipp>
+#endif

@@ -13,7 +13,7 @@ using seconds_t = double;      // a duration in seconds
 using flops_t = double;        // floating-point operations; a multiply-add counts 2
 
 namespace detail {
-[[noreturn]] NEAP_ONCE void refuse_overflow() { throw error("size overflows 64 bits"); }
+[[noreturn]] void refuse_overflow();
 }  // namespace detail
 
 /// a * b for sizes; throws neap::error on overflow.
@@ -42,3 +42,7 @@ constexpr bytes_t operator""_GiB(unsigned long long n) { return checked_mul(stat
 }  // namespace literals
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/core/impl/units.ipp>
+#endif

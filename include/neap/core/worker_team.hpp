@@ -1,8 +1,6 @@
 // Threads that work through one list of items after another, together with the calling thread.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -58,25 +56,8 @@ class worker_team {
     lists_.fetch_add(1, std::memory_order_release);
     lists_.notify_all();
   }
-  NEAP_ONCE void help(unsigned me) {
-    for (std::uint32_t met = 0;;) {
-      lists_.wait(met, std::memory_order_acquire);
-      met = lists_.load(std::memory_order_acquire);
-      if (ending_) return;
-      work_through(me);
-      if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_one();
-    }
-  }
-  NEAP_ONCE void work_through(unsigned me) {
-    for (auto k = next_++; k < count_; k = next_++) {
-      try {
-        call_(work_, me, k);
-      } catch (...) {
-        std::lock_guard const alone(mutex_);
-        if (k < thrown_at_) thrown_at_ = k, thrown_ = std::current_exception();
-      }
-    }
-  }
+  void help(unsigned me);
+  void work_through(unsigned me);
 
   // Of the present list; written before lists_ counts it.
   void* work_ = nullptr;
@@ -92,3 +73,7 @@ class worker_team {
 };
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/core/impl/worker_team.ipp>
+#endif

@@ -7,7 +7,7 @@
 // All graphs share one arena on the device. Parameters, buffers and states of the arguments stay there between calls, and
 // are copied back when they are read or saved, and at the end of the compiled function; other tensors are copied in and out
 // by each call. Bits are those of the device's kernels. What the device cannot run is refused, never computed on the host.
-// Needs the CUDA toolkit's headers; kernels are in neap/compiled_cuda.hpp.
+// Needs the CUDA toolkit's headers; kernels are in neap/src_cuda.hpp.
 #pragma once
 
 #include <neap/cuda/backend.hpp>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <neap/core/byte_block.hpp>
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/units.hpp>
 
@@ -16,12 +15,7 @@ class arena {
  public:
   arena() = default;
   /// Throws neap::error where the system has not so much memory.
-  NEAP_ONCE explicit arena(bytes_t bytes) {
-    if (bytes == 0) return;
-    try {
-      block_ = byte_block(static_cast<std::size_t>(bytes), 4096);
-    } catch (std::bad_alloc const&) { throw_error({"arena: the system does not give ", bytes, " bytes"}); }
-  }
+  explicit arena(bytes_t bytes);
   std::byte* data() const { return block_.data(); }
   bytes_t bytes() const { return static_cast<bytes_t>(block_.bytes()); }
 
@@ -30,3 +24,7 @@ class arena {
 };
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/execute/impl/arena.ipp>
+#endif

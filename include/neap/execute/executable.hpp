@@ -11,8 +11,8 @@
 // outstanding are written to the spill file first, in the idle moments of its thread, and read back.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/separate_compilation.hpp>
 #include <neap/execute/arena.hpp>
 #include <neap/execute/launch_list.hpp>
 #include <neap/execute/spill_file.hpp>

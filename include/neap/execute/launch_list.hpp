@@ -4,8 +4,8 @@
 
 #include <neap/backend/host.hpp>
 #include <neap/backend/types.hpp>
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/separate_compilation.hpp>
 #include <neap/core/tensor_ref.hpp>
 #include <neap/execute/kernel_check.hpp>
 #include <neap/ir/standard_operators.hpp>

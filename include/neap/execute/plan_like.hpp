@@ -3,7 +3,7 @@
 // of one size: after a plan in parts, a smaller batch is planned anew.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
+#include <neap/core/separate_compilation.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/stored.hpp>
 #include <neap/memory/make_plan.hpp>
@@ -26,108 +26,11 @@ namespace neap::inline v0 {
 namespace detail {
 
 /// Whether two graphs have the same operators between the same values; attributes and sizes may differ.
-NEAP_ONCE bool is_like(op_graph const& a, op_graph const& b) {
-  if (a.op_count() != b.op_count() || a.value_count() != b.value_count() || a.storage_count() != b.storage_count() ||
-      !std::equal(a.kept().begin(), a.kept().end(), b.kept().begin(), b.kept().end()))
-    return false;
-  for (auto o : a.ops())
-    if (&a.facets(o) != &b.facets(o) || a.pins(o) != b.pins(o) || a.origin(o) != b.origin(o) ||
-        !std::equal(a.inputs(o).begin(), a.inputs(o).end(), b.inputs(o).begin(), b.inputs(o).end()) ||
-        a.outputs(o).size() != b.outputs(o).size() || (!a.outputs(o).empty() && a.output(o) != b.output(o)))
-      return false;
-  for (auto v : a.values())
-    if (a.producer(v) != b.producer(v) || a.pins(v) != b.pins(v) || a.storage(v) != b.storage(v) ||
-        a.role(v) != b.role(v) || a.record(v).alias != b.record(v).alias || a.record(v).of != b.record(v).of ||
-        a.type(v).element != b.type(v).element)
-      return false;
-  return true;
-}
+bool is_like(op_graph const& a, op_graph const& b);
 
 /// `planned`, a graph that was made of `from` by copies and transfers of its ops, with the sizes of `to` in place of
 /// those of `from`.
-NEAP_ONCE op_graph resized(op_graph const& planned, op_graph const& from, op_graph const& to) {
-  // Ops of `from` by origin: a planned op says whose copy it is.
-  table<op_id, op_id> of(from.origin_count(), nothing<op_id>);
-  for (auto o : from.ops()) of[from.origin(o)] = o;
-  graph_editor edit(planned.facet_table());
-  edit.derive_all();
-  table<value_id, tensor_layout> layout(planned.value_count(), tensor_layout{});
-  table<value_id, bytes_t> bytes(planned.value_count(), -1);
-  std::size_t source = 0;
-  // Sizes first: an op may read what a later one makes.
-  for (auto v : planned.values()) {
-    auto const p = planned.producer(v);
-    if (p == nothing<op_id>) {
-      auto const s = to.sources()[source++];
-      layout[v] = to.layout(s), bytes[v] = to.bytes(to.storage(s));
-    } else if (!is_swap_op(planned, p)) {
-      auto const w = to.output(of[planned.origin(p)], static_cast<int>(index(v) - index(planned.output(p))));
-      layout[v] = to.layout(w);
-      if (planned.record(v).alias == alias_kind::fresh) bytes[v] = to.bytes(to.storage(w));
-    }
-  }
-  for (bool again = true; again;) {  // transfers move what they are given: from the stored value on
-    again = false;
-    for (auto o : planned.ops())
-      if (is_swap_op(planned, o) && bytes[planned.output(o)] < 0) {
-        auto const x = planned.inputs(o)[0];
-        auto const p = planned.producer(x);
-        if (p != nothing<op_id> && is_swap_op(planned, p) && bytes[planned.output(p)] < 0) {
-          again = true;
-          continue;
-        }
-        layout[planned.output(o)] = layout[x];
-        if (!planned.as<op::load>(o)) {
-          bytes[planned.output(o)] = 0;
-        } else {  // as many as its store was given
-          auto const kept = planned.inputs(store_of(planned, x))[0];
-          auto const first = planned.record(planned.storage(kept)).first;
-          bytes[planned.output(o)] = bytes[first];
-        }
-      }
-  }
-  op_id next = id_at<op_id>(0);
-  plain_vector<output_rule> rules;
-  source = 0;
-  auto const put = [&](op_id o) {
-    rules.clear();
-    for (auto v : planned.outputs(o)) {
-      auto const& r = planned.record(v);
-      rules.push_back({layout[v], r.alias, r.of, r.alias == alias_kind::fresh ? bytes[v] : -1});
-    }
-    operator_view what = planned.view(o);
-    auto details = planned.details(o);
-    if (!is_swap_op(planned, o)) {
-      auto const x = of[planned.origin(o)];
-      what = to.view(x), details = to.details(x);
-    }
-    auto const made = edit.add_given(what, planned.inputs(o), span_of(rules), planned.target(o), details);
-    edit.set_name(made, planned.name(o));
-    edit.set_origin(made, planned.origin(o));
-    for (auto v : planned.outputs(o)) {
-      edit.set_name(v, planned.name(v));
-      edit.set_role(v, planned.role(v));
-    }
-  };
-  for (auto v : planned.values()) {
-    auto const p = planned.producer(v);
-    if (p != nothing<op_id>) {
-      while (index(next) <= index(p)) put(next), next = id_at<op_id>(index(next) + 1);
-      continue;
-    }
-    auto const first = planned.record(planned.storage(v)).first;
-    if (first == v) edit.add_source_at(planned.role(v), layout[v], planned.name(v), bytes[v]);
-    else edit.add_source_view(first, layout[v], planned.name(v));
-  }
-  while (index(next) < planned.op_count()) put(next), next = id_at<op_id>(index(next) + 1);
-  for (auto v : planned.kept()) edit.keep(v, planned.role(v));
-  for (auto o : planned.ops())
-    if (auto const pins = planned.pins(o).of_op(); !pins.empty()) edit.add_pins(o, pins);
-  for (auto v : planned.values())
-    if (!planned.pins(v).empty()) edit.add_pins(v, planned.pins(v));
-  edit.set_origin_count(planned.origin_count());
-  return std::move(edit).finish();
-}
+op_graph resized(op_graph const& planned, op_graph const& from, op_graph const& to);
 
 }  // namespace detail
 
@@ -211,3 +114,7 @@ NEAP_INSTANTIATE_ONCE(std::optional<plan<graph>> plan_like(plan<graph> const&, g
 NEAP_INSTANTIATE_ONCE(plan<graph> plan_in_order(graph const&, memory_options const&));
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/execute/impl/plan_like.ipp>
+#endif

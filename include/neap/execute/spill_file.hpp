@@ -6,7 +6,6 @@
 // are waited for. Nothing is allocated after construction.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/digest.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/plain_vector.hpp>
@@ -34,26 +33,8 @@ class spill_file {
   /// Creates a file in `folder`, at once unlinked, so that it goes with the process. `slots`: bytes of each block;
   /// `most_in_flight`, `most_saves`: requests, and saves, that may wait at one time. Throws neap::error where the folder
   /// cannot be written.
-  NEAP_ONCE spill_file(std::string const& folder, std::vector<bytes_t> const& slots, std::size_t most_in_flight,
-                       std::size_t most_saves = 0)
-      : path_(folder + "/neap-spill-XXXXXX"),
-        transfers_{.ring = plain_vector<request>(most_in_flight + 1)},
-        saves_{.ring = plain_vector<request>(most_saves + 1)} {
-    file_ = ::mkstemp(path_.data());
-    if (file_ < 0) throw_error({"spill file ", path_, ": cannot be created: ", std::strerror(errno)});
-    ::unlink(path_.c_str());
-    bytes_t at = 0;
-    for (auto b : slots) {
-      slots_.push_back({at, b, {}, false});
-      at = checked_add(at, align_up(b, 4096));
-    }
-    if (int const code = at > 0 ? detail::posix::posix_fallocate(file_, 0, at) : 0;
-        code != 0) {  // a full disk is known before a step
-      ::close(file_);
-      throw_error({"spill file ", path_, ": no room for ", at, " bytes: ", std::strerror(code)});
-    }
-    worker_ = std::thread([this] { work(); });
-  }
+  spill_file(std::string const& folder, std::vector<bytes_t> const& slots, std::size_t most_in_flight,
+             std::size_t most_saves = 0);
   spill_file(spill_file const&) = delete;
   spill_file& operator=(spill_file const&) = delete;
   ~spill_file() {
@@ -76,11 +57,7 @@ class spill_file {
   ticket save(std::size_t slot, void const* from) { return issue(saves_, {slot, const_cast<void*>(from), true}); }
   void wait_saved(ticket t) { wait_for(saves_, t); }
   /// Waits for all requests, forgets a failure: ready for another step.
-  NEAP_ONCE void settle() {
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return transfers_.idle() && saves_.idle(); });
-    failure_.clear();
-  }
+  void settle();
   bytes_t bytes_written() const { return written_; }
   bytes_t bytes_read() const { return read_; }
 
@@ -103,60 +80,13 @@ class spill_file {
     bool is_awaited() const { return finished < std::min(awaited, issued); }
   };
 
-  NEAP_ONCE ticket issue(queue& q, request r) {
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return q.issued - q.finished < q.ring.size(); });
-    q.ring[q.issued % q.ring.size()] = r;
-    ticket const t = ++q.issued;
-    lock.unlock();
-    wake_.notify_one();
-    return t;
-  }
+  ticket issue(queue& q, request r);
 
-  NEAP_ONCE void wait_for(queue& q, ticket t) {
-    std::unique_lock lock(mutex_);
-    q.awaited = std::max(q.awaited, t);
-    done_.wait(lock, [&] { return q.finished >= t; });
-    if (!failure_.empty()) throw_error({failure_});
-  }
+  void wait_for(queue& q, ticket t);
 
-  NEAP_ONCE void work() {
-    for (;;) {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return closing_ || !transfers_.idle() || !saves_.idle(); });
-      if (transfers_.idle() && saves_.idle()) return;  // closing
-      auto& q = transfers_.idle() || saves_.is_awaited() ? saves_ : transfers_;
-      request const r = q.ring[q.finished % q.ring.size()];
-      bool const failed_before = !failure_.empty();
-      lock.unlock();
-      char const* what = failed_before ? nullptr : r.writes ? write(r) : read(r);
-      int const code = errno;
-      lock.lock();
-      if (what)
-        failure_ =
-            "spill file " + path_ + ": " + what + (code ? std::string(": ") + std::strerror(code) : std::string());
-      ++q.finished;
-      lock.unlock();
-      done_.notify_all();
-    }
-  }
+  void work();
 
-  NEAP_ONCE static digest checksum(void const* memory, bytes_t bytes) {
-    auto const* p = static_cast<unsigned char const*>(memory);
-    digest lanes[4] = {{1, 2}, {3, 4}, {5, 6}, {7, 8}};
-    bytes_t i = 0;
-    for (; i + 32 <= bytes; i += 32)
-      for (int k = 0; k < 4; ++k) {
-        std::uint64_t x;
-        std::memcpy(&x, p + i + 8 * k, 8);
-        lanes[k].low = (lanes[k].low ^ x) * 0x9fb21c651e98df25ull;
-        lanes[k].high = (lanes[k].high + lanes[k].low) ^ (lanes[k].high >> 29);
-      }
-    digest d;
-    for (auto l : lanes) d = d.mix(l);
-    for (; i < bytes; ++i) d = d.mix(p[i]);
-    return d;
-  }
+  static digest checksum(void const* memory, bytes_t bytes);
 
   /// Why it failed, with errno set or 0; nullptr: it did not.
   char const* write(request const& r) {
@@ -205,3 +135,7 @@ class spill_file {
 };
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/execute/impl/spill_file.ipp>
+#endif

@@ -12,8 +12,8 @@
 // known fits, by a search, whose time is an option (execution_options::sizes). prepare() does it beforehand.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/is_instance.hpp>
+#include <neap/core/separate_compilation.hpp>
 #include <neap/execute/batch_runner.hpp>
 #include <neap/train/training_step.hpp>
 

@@ -15,42 +15,13 @@ namespace detail {
 inline constexpr std::string_view link_signs = "=+^_~!";  // by combine
 }  // namespace detail
 
-NEAP_ONCE std::string to_text(std::span<dim_link const> links) {
-  std::string s;
-  for (auto const& l : links) {
-    if (!s.empty()) s += ' ';
-    s +=
-        std::to_string(l.input) + '.' + std::to_string(l.in_axis) + detail::link_signs[static_cast<std::size_t>(l.how)];
-    if (l.output >= 0) s += std::to_string(l.output) + '.';
-    s += std::to_string(l.out_axis);
-  }
-  return s;
-}
+std::string to_text(std::span<dim_link const> links);
 
 /// Says the relations of a text that to_text() made.
-NEAP_ONCE void relate_by_text(std::string_view text, dim_context& c) {
-  std::size_t at = 0;
-  auto const number = [&] {
-    int n = 0;
-    while (at < text.size() && text[at] >= '0' && text[at] <= '9') n = 10 * n + (text[at++] - '0');
-    return n;
-  };
-  while (at < text.size()) {
-    int const input = number();
-    ++at;  // the dot
-    int const axis = number();
-    if (at == text.size()) return;
-    auto const how = detail::link_signs.find(text[at++]);
-    int const a = number();
-    if (how == 0) {
-      ++at;
-      int const b = number();
-      c.same(input, axis, a, b);
-    } else {
-      c.reduced(input, axis, a, static_cast<combine>(how));
-    }
-    if (at < text.size()) ++at;  // the space
-  }
-}
+void relate_by_text(std::string_view text, dim_context& c);
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/impl/dim_links.ipp>
+#endif

@@ -10,7 +10,6 @@
 // passes of plain copies, and the digests of what lies above and below them; many edits, or removals, O(ops + edges).
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/number_set.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
@@ -31,12 +30,9 @@ namespace neap::inline v0 {
 
 class graph_editor final : public op_emitter {
  public:
-  NEAP_ONCE explicit graph_editor(op_graph g)
-      : g_(std::move(g)),
-        old_ops_(g_.op_count()),
-        old_values_(g_.value_count()) {}
+  explicit graph_editor(op_graph g);
   /// An empty graph over a table of operators.
-  NEAP_ONCE explicit graph_editor(operator_table ops) : graph_editor(op_graph(ops)) {}
+  explicit graph_editor(operator_table ops);
 
   /// The graph as edited so far. Readers, order constraints and digests are those from before the edits.
   op_graph const& graph() const { return g_; }
@@ -48,39 +44,13 @@ class graph_editor final : public op_emitter {
     return add_source_at(r, tensor_layout::dense(t), name);
   }
   /// The same with a layout; `bytes` is the storage's size where it is not that of the dense tensor.
-  NEAP_ONCE value_id add_source_at(neap::role r, tensor_layout const& l, std::string_view name = {},
-                                   bytes_t bytes = -1) {
-    if (!is_source(r)) throw_error({"graph: a source needs a source role, not ", name_of(r)});
-    return add_source_value(r, new_value(nothing<op_id>, intern(l), alias_kind::fresh, -1, bytes_of(l, bytes)), name);
-  }
+  value_id add_source_at(neap::role r, tensor_layout const& l, std::string_view name = {}, bytes_t bytes = -1);
   /// Another value on a source's storage (an imported graph may look at one buffer in several ways).
-  NEAP_ONCE value_id add_source_view(value_id base, tensor_layout const& l, std::string_view name = {}) {
-    if (g_.producer(base) != nothing<op_id>) throw_error({"graph: the base of a source view is made by an op"});
-    auto const v = new_value(nothing<op_id>, intern(l), alias_kind::view, -1, -1, g_.values_[base].storage);
-    return add_source_value(g_.values_[base].role, v, name);
-  }
+  value_id add_source_view(value_id base, tensor_layout const& l, std::string_view name = {});
 
   /// Adds an op of any kind, after copies of those inputs whose layout its kernel cannot read; its outputs. Throws neap::error if its shape rule refuses the inputs
   /// or another operator of its name is in the graph.
-  NEAP_ONCE std::vector<value_id> emit(operator_view op, std::span<value_id const> inputs) override {
-    int const kind = kind_of(op.facets);
-    check_inputs(inputs);
-    layouts_.clear();
-    for (auto v : inputs) layouts_.push_back(g_.layout(v));
-    shape_context shapes(op.facets->name, span_of(layouts_));
-    op.facets->infer(op.bytes, shapes);
-    if (auto const takes = op.facets->takes; takes != layouts::any)
-      if (auto const bits = shapes.misfits([&](tensor_layout const& l) { return fits(takes, l); })) {
-        std::vector<value_id> dense(inputs.begin(), inputs.end());
-        for (std::size_t i = 0; i < dense.size(); ++i)
-          if (i < 64 && bits >> i & 1) dense[i] = emit(view_of(op::copy{}), span_of(&inputs[i], 1)).front();
-        return emit(op, span_of(dense));
-      }
-    shapes.require_updates_apart([&](int i, int j) {
-      return g_.storage(inputs[static_cast<std::size_t>(i)]) == g_.storage(inputs[static_cast<std::size_t>(j)]);
-    });
-    return outputs_of(append(kind, op.bytes, inputs, shapes.outputs()));
-  }
+  std::vector<value_id> emit(operator_view op, std::span<value_id const> inputs) override;
   template <class Op>
   std::vector<value_id> add(Op const& op, std::initializer_list<value_id> inputs) {
     return emit(view_of(op), span_of(inputs.begin(), inputs.size()));
@@ -105,58 +75,19 @@ class graph_editor final : public op_emitter {
     return id;
   }
   /// The same for an op that is called as one of this graph, from which `what` is, and has its details: texts may be long.
-  NEAP_ONCE op_id add_opaque_alike(op::opaque what, std::span<value_id const> inputs,
-                                   std::span<output_rule const> outputs, std::span<dim_link const> links) {
-    check_inputs(inputs);
-    what.links = intern_often(to_text(links));
-    what.known_kind = what.known = 0;
-    return append(kind_of(&facets_of<op::opaque>), &what, inputs, outputs);
-  }
+  op_id add_opaque_alike(op::opaque what, std::span<value_id const> inputs, std::span<output_rule const> outputs,
+                         std::span<dim_link const> links);
   /// For readers of files: an op of any kind with its outputs given instead of inferred, whose inputs may be values
   /// that are added later. What was read must then pass verify().
-  NEAP_ONCE op_id add_given(operator_view op, std::span<value_id const> inputs, std::span<output_rule const> outputs,
-                            std::string_view target = {}, std::string_view details = {}) {
-    if (op.facets != &facets_of<op::opaque>) return append(kind_of(op.facets), op.bytes, inputs, outputs);
-    auto what = *static_cast<op::opaque const*>(op.bytes);
-    what.target = intern_often(target), what.details = intern_often(details);
-    digest_texts(kind_of(op.facets), what);
-    what.known_kind = what.known = 0;
-    return append(kind_of(op.facets), &what, inputs, outputs);
-  }
+  op_id add_given(operator_view op, std::span<value_id const> inputs, std::span<output_rule const> outputs,
+                  std::string_view target = {}, std::string_view details = {});
   /// A copy of an op: same operator, attributes, key, origin, part and inputs, new outputs. In-place updates cannot
   /// be copied: throws neap::error.
-  NEAP_ONCE op_id clone(op_id o) {
-    op_record r = g_.ops_[o];
-    for (auto v : g_.outputs(o))
-      if (g_.values_[v].alias == alias_kind::update) throw_error({"an in-place update cannot be computed again"});
-    op_id const copy = id_at<op_id>(g_.op_count());
-    auto const first = r.first_output;
-    r.first_output = static_cast<std::uint32_t>(g_.value_count());
-    take_arguments(g_.inputs(o));
-    r.first_input = append_arguments(copy, span_of(arguments_));
-    g_.ops_.push_back(r);
-    for (std::uint32_t j = 0; j < r.output_count; ++j) {
-      value_record const x = g_.values_[value_id{first + j}];
-      add_output(copy, span_of(arguments_), x.layout, x.alias, x.of, g_.storages_[x.storage].bytes, x.name);
-      g_.values_[value_id{r.first_output + j}].pins = x.pins;
-    }
-    touched_ops_.push_back(copy);
-    return copy;
-  }
+  op_id clone(op_id o);
 
   // ------------------------------------------------------------------ changing
 
-  NEAP_ONCE void set_input(op_id o, std::size_t argument, value_id v) {
-    auto& a = g_.arguments_[g_.ops_[o].first_input + argument];
-    if (a == v) return;
-    if (index(v) >= g_.value_count()) throw_error({"graph: an op reads a value that is not in the graph"});
-    unread(a), read(v, {o, static_cast<std::uint32_t>(argument)});
-    a = v;
-    touched_ops_.push_back(o);
-    for (auto out : g_.outputs(o))
-      if (g_.values_[out].alias != alias_kind::fresh) aliases_changed_ = true;
-      else if (g_.values_[out].of == static_cast<int>(argument)) order_changed_ = true;
-  }
+  void set_input(op_id o, std::size_t argument, value_id v);
   /// The given readers of `from` read `to` from now on.
   void replace_uses(value_id from, value_id to, std::span<op_id const> readers) {
     for (auto o : readers)
@@ -210,23 +141,10 @@ class graph_editor final : public op_emitter {
   }
   /// Pins an op beside the pins that it has; keep and never_out pin its outputs. Throws neap::error for pins that exclude
   /// each other, and for run_again of an op that writes in place.
-  NEAP_ONCE void add_pins(op_id o, pin_set p) {
-    check_pins(o, p);
-    for (auto v : g_.outputs(o)) check_pins(v, p.of_value());
-    for (auto v : g_.outputs(o)) pin_value(v, p.of_value());
-    pin_op(o, p.of_op());
-  }
+  void add_pins(op_id o, pin_set p);
   /// Pins a value, and what it is a view of, beside the pins that it has; pins that are of ops alone pin the op that makes
   /// it. Throws neap::error as the other one does, and for a source, which no op makes.
-  NEAP_ONCE void add_pins(value_id v, pin_set p) {
-    auto const o = g_.producer(v);
-    if (o == nothing<op_id> && !p.of_op().empty())
-      throw_error({"graph: no op makes the value ", index(v), ": it cannot be pinned ", to_string(p.of_op())});
-    if (o != nothing<op_id>) check_pins(o, p);
-    check_pins(v, p.of_value());
-    pin_value(v, p.of_value());
-    if (o != nothing<op_id>) pin_op(o, p.of_op());
-  }
+  void add_pins(value_id v, pin_set p);
   void set_name(op_id o, std::string_view name) { g_.ops_[o].name = intern(name); }
   /// The name of another op: the same text, of any length.
   void set_name_of(op_id o, op_id from) { g_.ops_[o].name = g_.ops_[from].name; }
@@ -243,15 +161,7 @@ class graph_editor final : public op_emitter {
   }
   /// What an opaque op computes: the same as an operator of neap's with the same inputs and outputs, if that one's shape
   /// rule gives the types that the op's outputs have. False, and nothing said, if it does not.
-  NEAP_ONCE bool set_meaning(op_id o, operator_view known) {
-    auto const* x = g_.as<op::opaque>(o);
-    if (!x || !gives_types_of(o, known)) return false;
-    auto what = *x;
-    what.known_kind = static_cast<std::uint32_t>(kind_of(known.facets)) + 1;
-    what.known = known.facets->attributes.empty() ? 0 : append_bytes(known.bytes, known.facets->size);
-    g_.ops_[o].attributes = intern(what);
-    return true;
-  }
+  bool set_meaning(op_id o, operator_view known);
   /// For readers of files; otherwise an op's origin is a number of its own, and a copy's that of its original.
   void set_origin(op_id o, op_id origin) {
     g_.ops_[o].origin = static_cast<std::uint32_t>(index(origin));
@@ -264,58 +174,15 @@ class graph_editor final : public op_emitter {
     g_.origin_count_ = n;
   }
   /// The row of a part; a new one if there is none yet. Throws neap::error for a number outside [0, count).
-  NEAP_ONCE part_id part_row(op_part const& p) {
-    if (p.number < 0 || p.number >= p.count) throw_error({"graph: a part's number is not below how many there are"});
-    if (p.of != nothing<part_id> && index(p.of) >= g_.parts_.size())
-      throw_error({"graph: a part of a part that is not there"});
-    auto const at = std::find(g_.parts_.begin(), g_.parts_.end(), p) - g_.parts_.begin();
-    if (static_cast<std::size_t>(at) == g_.parts_.size()) g_.parts_.push_back(p);
-    return id_at<part_id>(static_cast<std::size_t>(at));
-  }
+  part_id part_row(op_part const& p);
   /// Remembers an op that a fission is about to cut; the row for its parts' set_whole().
-  NEAP_ONCE std::uint32_t remember_whole(op_id o, std::uint32_t fission) {
-    g_.wholes_.push_back({g_.ops_[o], fission, static_cast<std::uint32_t>(g_.whole_values_.size())});
-    for (auto v : g_.inputs(o)) g_.whole_values_.push_back({g_.values_[v].layout});
-    for (auto v : g_.outputs(o)) {
-      auto const& r = g_.values_[v];
-      g_.whole_values_.push_back({r.layout, g_.storages_[r.storage].bytes, r.of, r.alias, r.pins});
-    }
-    return static_cast<std::uint32_t>(g_.wholes_.size() - 1);
-  }
+  std::uint32_t remember_whole(op_id o, std::uint32_t fission);
   void set_whole(op_id part, std::uint32_t row) { g_.ops_[part].whole = row; }
   /// For readers of files: how large the inputs and outputs of what a part was cut from are, the first cut's first. What
   /// else it was like is not known.
-  NEAP_ONCE void state_wholes(op_id part, std::span<extents const> dims) {
-    auto const values = static_cast<std::size_t>(g_.ops_[part].input_count) + g_.ops_[part].output_count;
-    auto row = no_id;
-    for (std::size_t first = 0; first + values <= dims.size(); first += values) {
-      auto r = g_.ops_[part];
-      r.whole = std::exchange(row, static_cast<std::uint32_t>(g_.wholes_.size()));
-      g_.wholes_.push_back({r, whole_op::stated, static_cast<std::uint32_t>(g_.whole_values_.size())});
-      for (std::size_t i = 0; i < values; ++i) {
-        auto const v = i < r.input_count ? g_.inputs(part)[i] : g_.outputs(part)[i - r.input_count];
-        g_.whole_values_.push_back({intern(tensor_layout::dense({g_.type(v).element, dims[first + i]}))});
-      }
-    }
-    g_.ops_[part].whole = row;
-  }
+  void state_wholes(op_id part, std::span<extents const> dims);
   /// An op that was remembered, as it was, of inputs laid out as it read them.
-  NEAP_ONCE op_id add_whole(std::uint32_t row, std::span<value_id const> inputs) {
-    auto const w = g_.wholes_[row];
-    op_id const id = id_at<op_id>(g_.op_count());
-    op_record r = w.record;
-    r.first_output = static_cast<std::uint32_t>(g_.value_count());
-    take_arguments(inputs);
-    r.first_input = append_arguments(id, span_of(arguments_));
-    g_.ops_.push_back(r);
-    for (std::uint32_t j = 0; j < r.output_count; ++j) {
-      auto const x = g_.whole_values_[w.first + r.input_count + j];
-      add_output(id, span_of(arguments_), x.layout, x.alias, x.of, x.bytes);
-      g_.values_[value_id{r.first_output + j}].pins = x.pins;
-    }
-    touched_ops_.push_back(id);
-    return id;
-  }
+  op_id add_whole(std::uint32_t row, std::span<value_id const> inputs);
   /// Marks an op as one that a rewrite rule has put here.
   void set_rewritten(op_id o) { g_.ops_[o].rewritten = true; }
   void set_part(op_id o, part_id p) {
@@ -333,19 +200,7 @@ class graph_editor final : public op_emitter {
   tensor_layout layout_of(value_id v) const override { return g_.layout(v); }
 
   /// The edited graph. Throws neap::error if a removed op's output is still read or kept, or views form a cycle.
-  NEAP_ONCE op_graph finish() && {
-    if (aliases_changed_ || derive_all_) resolve_storages();
-    if (any_removed_) compact();
-    work_meter::add(work_of_op * g_.op_count());
-    bool const few = !any_removed_ && !derive_all_ && 4 * reads_.size() + 2 * unread_.size() < old_values_;
-    if (few) patch_uses();
-    else index_uses();
-    if (order_changed_ || any_removed_) derive_order();
-    else if (g_.has_updates()) g_.after_.add_rows(g_.op_count());
-    update_digests();
-    g_.text_.share();
-    return std::move(g_);
-  }
+  op_graph finish() &&;
 
  private:
   static constexpr std::uint64_t work_of_op = 40;  // nanoseconds that an edited graph's tables take for each of its ops
@@ -355,18 +210,7 @@ class graph_editor final : public op_emitter {
   };
 
   /// Throws neap::error if an op cannot have these pins beside its own.
-  NEAP_ONCE void check_pins(op_id o, pin_set p) const {
-    p |= g_.ops_[o].pins;
-    if (!p.has(pin::run_again)) return;
-    auto const given = g_.name(o);
-    auto const name = given.empty() ? g_.facets(o).name : given;
-    if (p.has_any(pin::keep | pin::run_once))
-      throw_error({"graph: op ", index(o), " (", name, ") is pinned run_again and ",
-                   p.has(pin::keep) ? "keep" : "run_once", ", which exclude each other"});
-    for (auto v : g_.outputs(o))
-      if (g_.values_[v].alias == alias_kind::update)
-        throw_error({"graph: op ", index(o), " (", name, ") writes in place: it cannot be pinned run_again"});
-  }
+  void check_pins(op_id o, pin_set p) const;
   void pin_op(op_id o, pin_set p) {
     if ((g_.ops_[o].pins | p) == g_.ops_[o].pins) return;
     g_.ops_[o].pins |= p;
@@ -391,21 +235,7 @@ class graph_editor final : public op_emitter {
     });
   }
 
-  NEAP_ONCE int kind_of(operator_facets const* f) {
-    if (auto const row = f->standard_row; row >= 0 && static_cast<std::size_t>(row) < g_.table_.size())
-      if (g_.table_[static_cast<std::size_t>(row)] == f) return row;
-    if (int const kind = find_kind(g_.table_, f); kind >= 0) return kind;
-    auto const others = span_of(g_.others_);
-    int kind = find_kind(others, f);
-    if (kind < 0) {
-      for (std::size_t k = 0; k < g_.kind_count(); ++k)
-        if (g_.facets_of_kind(k).name == f->name)
-          throw_error({f->name, ": another operator in the graph has this name"});
-      kind = static_cast<int>(g_.others_.size());
-      g_.others_.push_back(f);
-    }
-    return static_cast<int>(g_.table_.size()) + kind;
-  }
+  int kind_of(operator_facets const* f);
   void check_inputs(std::span<value_id const> inputs) const {
     for (auto v : inputs)
       if (index(v) >= g_.value_count()) throw_error({"graph: an op reads a value that is not in the graph"});
@@ -480,52 +310,11 @@ class graph_editor final : public op_emitter {
     return first;
   }
 
-  NEAP_ONCE op_id append(int kind, void const* attributes, std::span<value_id const> inputs,
-                         std::span<output_rule const> rules) {
-    if (inputs.size() > 0x7fff || rules.size() > 0x7fff) throw_error({"graph: an op of more than 32767 values"});
-    take_arguments(inputs);
-    inputs = span_of(arguments_);
-    op_record r;
-    r.kind = static_cast<std::uint16_t>(kind);
-    r.input_count = static_cast<std::uint16_t>(inputs.size());
-    r.first_output = static_cast<std::uint32_t>(g_.value_count());
-    r.output_count = static_cast<std::uint16_t>(rules.size());
-    r.origin = g_.origin_count_++;
-    for (std::size_t j = 0; j < rules.size(); ++j) {
-      bool const fresh = rules[j].alias == alias_kind::fresh;
-      if (rules[j].of >= static_cast<int>(inputs.size()) || (fresh ? rules[j].of < -1 : rules[j].of == -1) ||
-          rules[j].of <= -2 - static_cast<int>(j))
-        throw_error({"graph: output ", j, " shares with something that is no input and no earlier output"});
-    }
-    auto const& facets = g_.facets_of_kind(r.kind);
-    if (&facets == &facets_of<op::opaque>) r.attributes = intern(*static_cast<op::opaque const*>(attributes));
-    else if (auto const size = facets.size) r.attributes = append_bytes(attributes, size);
-    op_id const id = id_at<op_id>(g_.op_count());
-    r.first_input = append_arguments(id, inputs);
-    g_.ops_.push_back(r);
-    for (auto const& rule : rules)
-      add_output(id, inputs, intern(rule.layout), rule.alias, rule.of, bytes_of(rule.layout, rule.bytes));
-    touched_ops_.push_back(id);
-    return id;
-  }
+  op_id append(int kind, void const* attributes, std::span<value_id const> inputs, std::span<output_rule const> rules);
 
   // ------------------------------------------------------------------ tables of layouts and text
 
-  NEAP_ONCE layout_id intern(tensor_layout const& l) {
-    auto const n = g_.layouts_.size();
-    for (std::size_t i = n, least = n > 8 ? n - 8 : 0; i-- > least;)  // a graph has few, and the last ones come again
-      if (g_.layouts_[i] == l) return id_at<layout_id>(i);
-    auto const find_or_add = [&](tensor_layout const& x, auto&& make) {
-      return interned_layouts_.find_or_add(
-          detail::mix_layout({}, x).low, [&](std::uint32_t i) { return g_.layouts_[i] == x; }, make);
-    };
-    for (; layouts_seen_ < n; ++layouts_seen_) find_or_add(g_.layouts_[layouts_seen_], [&] { return layouts_seen_; });
-    return layout_id{find_or_add(l, [&] {
-      g_.layouts_.push_back(l);
-      ++layouts_seen_;
-      return n;
-    })};
-  }
+  layout_id intern(tensor_layout const& l);
   bool gives_types_of(op_id o, operator_view known) {
     layouts_.clear();
     for (auto v : g_.inputs(o)) layouts_.push_back(tensor_layout::dense(g_.type(v)));
@@ -564,11 +353,7 @@ class graph_editor final : public op_emitter {
         neap::digest{}.mix(text).low, [&](std::uint32_t at) { return g_.text(at) == text; },
         [&] { return intern(text); });
   }
-  NEAP_ONCE std::uint32_t intern(std::string_view text) {
-    if (text.empty()) return 0;
-    if (text.find('\0') != text.npos) throw_error({"graph: a name with a zero character"});
-    return g_.text_.append(text);
-  }
+  std::uint32_t intern(std::string_view text);
   void digest_texts(int kind, op::opaque& x) const {
     auto d = digest_updater::operator_digest(g_, static_cast<std::size_t>(kind)).mix(g_.text(x.target));
     if (x.details) d = d.mix(g_.text(x.details));
@@ -599,103 +384,10 @@ class graph_editor final : public op_emitter {
   }
 
   /// Renumbers ops and values without the removed ones, and storages without the unused ones.
-  NEAP_ONCE void compact() {
-    for (auto o : g_.ops())
-      if (!is_removed(o))
-        for (auto v : g_.inputs(o))
-          if (is_removed(v)) throw_error({"graph: a removed op's output is still read"});
-    for (auto v : g_.kept_)
-      if (is_removed(v)) throw_error({"graph: a removed op's output is kept"});
-
-    plain_vector<std::uint32_t> new_op(g_.op_count(), no_id), new_value(g_.value_count(), no_id),
-        new_storage(g_.storage_count(), no_id);
-    std::size_t values = 0, ops = 0, storages = 0, arguments = 0, survivors = 0;
-    for (auto v : g_.values())
-      if (g_.values_[v].alias == alias_kind::update && is_removed(v)) --g_.storages_[g_.storage(v)].updates;
-    for (auto v : g_.values()) {
-      auto const& r = g_.values_[v];
-      if (is_removed(v)) continue;
-      new_value[index(v)] = static_cast<std::uint32_t>(values);
-      if (r.alias == alias_kind::fresh) {
-        auto s = g_.storages_[r.storage];
-        s.first = id_at<value_id>(values);
-        new_storage[index(r.storage)] = static_cast<std::uint32_t>(storages);
-        g_.storages_[id_at<storage_id>(storages++)] = s;
-      }
-      ++values;
-    }
-    for (auto o : g_.ops()) {
-      bool const had_digest = index(o) < g_.op_up_.size();
-      if (is_removed(o)) {
-        if (had_digest) g_.digest_ = g_.digest_ - g_.op_up_[o];
-        for (auto v : g_.inputs(o)) touch(v);
-        continue;
-      }
-      op_record r = g_.ops_[o];
-      auto const to = id_at<op_id>(ops++);
-      new_op[index(o)] = static_cast<std::uint32_t>(index(to));
-      auto const first = static_cast<std::uint32_t>(arguments);
-      for (std::uint32_t i = 0; i < r.input_count; ++i)
-        g_.arguments_[arguments++] = value_id{new_value[index(g_.arguments_[r.first_input + i])]};
-      r.first_input = first;
-      if (r.output_count) r.first_output = new_value[r.first_output];
-      else r.first_output = 0;
-      g_.ops_[to] = r;
-      if (had_digest) {
-        g_.op_down_[to] = g_.op_down_[o];
-        g_.op_up_[to] = g_.op_up_[o];
-        survivors = ops;
-      }
-    }
-    for (auto v : g_.values())
-      if (auto const to = new_value[index(v)]; to != no_id) {
-        auto r = g_.values_[v];
-        r.storage = storage_id{new_storage[index(r.storage)]};
-        if (r.producer != nothing<op_id>) r.producer = op_id{new_op[index(r.producer)]};
-        g_.values_[value_id{to}] = r;
-      }
-    g_.ops_.resize(ops), g_.values_.resize(values), g_.storages_.resize(storages);
-    g_.arguments_.resize(arguments);
-    g_.op_up_.resize(survivors), g_.op_down_.resize(survivors);
-    old_ops_ = survivors;
-    auto const renumber = [](auto& list, auto const& map) {
-      std::size_t n = 0;
-      for (auto x : list)
-        if (map[index(x)] != no_id) list[n++] = std::remove_cvref_t<decltype(x)>{map[index(x)]};
-      list.resize(n);
-    };
-    renumber(g_.kept_, new_value);
-    renumber(g_.sources_, new_value);
-    renumber(touched_values_, new_value);
-    renumber(unread_, new_value);
-    renumber(touched_ops_, new_op);
-    reads_.erase_if([&](reading const& r) { return new_value[index(r.value)] == no_id; });
-    for (auto& r : reads_) r.value = value_id{new_value[index(r.value)]};  // `by` is not looked at any more
-  }
+  void compact();
 
   /// The storage of every view and update, from its base, after inputs of such ops were replaced.
-  NEAP_ONCE void resolve_storages() {
-    plain_vector<value_id> chain;
-    plain_vector<unsigned char> done(g_.value_count());
-    for (auto& s : g_.storages_) s.updates = 0;
-    for (auto v : g_.values()) {
-      value_id at = v;
-      chain.clear();
-      while (!done[index(at)] && g_.values_[at].alias != alias_kind::fresh && g_.producer(at) != nothing<op_id>) {
-        chain.push_back(at);
-        if (chain.size() > g_.value_count()) throw_error({"graph: views form a cycle"});
-        auto const& r = g_.values_[at];
-        at = r.of >= 0 ? g_.inputs(r.producer)[static_cast<std::size_t>(r.of)] : g_.output(r.producer, -2 - r.of);
-        if (index(at) >= g_.value_count()) throw_error({"graph: an op reads a value that is not in the graph"});
-      }
-      done[index(at)] = 1;
-      for (auto base = at; !chain.empty(); chain.pop_back()) {
-        base = follow(chain.back(), base);
-        done[index(base)] = 1;
-      }
-    }
-    order_changed_ = true;
-  }
+  void resolve_storages();
   value_id follow(value_id v, value_id base) {
     auto& r = g_.values_[v];
     r.storage = g_.values_[base].storage;
@@ -716,48 +408,14 @@ class graph_editor final : public op_emitter {
   }
 
   /// The readers after a few changes: the old table, with some rows written anew.
-  NEAP_ONCE void patch_uses() {
-    auto const earlier = [](use a, use b) { return a.op != b.op ? a.op < b.op : a.argument < b.argument; };
-    reads_.erase_if([&](reading const& r) { return g_.inputs(r.by.op)[r.by.argument] != r.value; });
-    detail::sort_list(reads_, [&](reading const& a, reading const& b) {
-      return a.value != b.value ? a.value < b.value : earlier(a.by, b.by);
-    });
-    auto const same = [](reading const& a, reading const& b) { return a.value == b.value && a.by == b.by; };
-    reads_.erase(std::unique(reads_.begin(), reads_.end(), same), reads_.end());
-    plain_vector<value_id> changed(unread_);
-    for (auto const& r : reads_) changed.push_back(r.value);
-    detail::sort_list(changed);
-    changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
-    std::size_t next = 0;
-    g_.uses_.patch(g_.value_count(), span_of(changed), [&](value_id v, std::span<use const> old, auto&& put) {
-      for (auto const& u : old) {
-        if (g_.inputs(u.op)[u.argument] != v) continue;
-        for (; next < reads_.size() && reads_[next].value == v && !earlier(u, reads_[next].by); ++next)
-          if (!(reads_[next].by == u)) put(reads_[next].by);
-        put(u);
-      }
-      for (; next < reads_.size() && reads_[next].value == v; ++next) put(reads_[next].by);
-    });
-  }
+  void patch_uses();
 
   struct writer {
     op_id op;
     std::uint32_t next;  // another writer of the same, in its list: verify() will refuse it
   };
   /// For each op that updates or overwrites a storage: who reads what it overwrites.
-  NEAP_ONCE void derive_order() {
-    plain_vector<std::uint64_t> pairs;  // writer, reader
-    bool const updates = order_updates(pairs), overwrites = order_overwrites(pairs);
-    if (!updates && !overwrites) {
-      g_.after_ = {};
-      return;
-    }
-    detail::sort_list(pairs);
-    pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
-    g_.after_.build(g_.op_count(), [&](auto&& pair) {
-      for (auto const p : pairs) pair(id_at<op_id>(p >> 32), id_at<op_id>(p & 0xffffffffu));
-    });
-  }
+  void derive_order();
   static std::uint64_t pair_of(op_id writer, op_id reader) {
     return std::uint64_t{index(writer)} << 32 | index(reader);
   }
@@ -814,15 +472,7 @@ class graph_editor final : public op_emitter {
     return true;
   }
 
-  NEAP_ONCE void update_digests() {
-    digest_updater digests(g_);
-    if (derive_all_ || 2 * touched_ops_.size() >= g_.op_count()) return digests.all();
-    for (auto o : touched_ops_) digests.changed(o);
-    for (auto v : touched_values_) digests.changed(v);
-    for (auto v : unread_) digests.changed(v);
-    for (auto const& r : reads_) digests.changed(r.value);
-    digests.settle(old_ops_);
-  }
+  void update_digests();
 
   op_graph g_;
   std::size_t old_ops_, old_values_;  // before the edits
@@ -840,3 +490,7 @@ class graph_editor final : public op_emitter {
 };
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/impl/editor.ipp>
+#endif

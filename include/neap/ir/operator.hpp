@@ -28,7 +28,6 @@
 // as function pointers, so that a graph of many kinds is walked without instantiating anything a second time.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/digest.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/id.hpp>
@@ -106,49 +105,6 @@ struct attribute_field {
   void set(void* op, attribute_value const& v) const;
 };
 
-NEAP_ONCE attribute_value attribute_field::get(void const* op) const {
-  using enum detail::member_form;
-  void const* const p = at(const_cast<void*>(op));
-  auto const integer = [](auto x) { return static_cast<std::int64_t>(x); };
-  switch (form) {
-    case boolean: return *static_cast<bool const*>(p);
-    case i8: return integer(detail::read_member<std::int8_t>(p));
-    case u8: return integer(detail::read_member<std::uint8_t>(p));
-    case i16: return integer(detail::read_member<std::int16_t>(p));
-    case u16: return integer(detail::read_member<std::uint16_t>(p));
-    case i32: return integer(detail::read_member<std::int32_t>(p));
-    case u32: return integer(detail::read_member<std::uint32_t>(p));
-    case i64: return integer(detail::read_member<std::int64_t>(p));
-    case u64: return integer(detail::read_member<std::uint64_t>(p));
-    case f32: return static_cast<double>(*static_cast<float const*>(p));
-    case f64: return *static_cast<double const*>(p);
-    case element: return *static_cast<dtype const*>(p);
-    case dims: break;
-  }
-  return *static_cast<extents const*>(p);
-}
-
-NEAP_ONCE void attribute_field::set(void* op, attribute_value const& v) const {
-  using enum detail::member_form;
-  void* const p = at(op);
-  auto const integer = [&v] { return std::get<std::int64_t>(v); };
-  switch (form) {
-    case boolean: *static_cast<bool*>(p) = std::get<bool>(v); break;
-    case i8: detail::write_member<std::int8_t>(p, integer()); break;
-    case u8: detail::write_member<std::uint8_t>(p, integer()); break;
-    case i16: detail::write_member<std::int16_t>(p, integer()); break;
-    case u16: detail::write_member<std::uint16_t>(p, integer()); break;
-    case i32: detail::write_member<std::int32_t>(p, integer()); break;
-    case u32: detail::write_member<std::uint32_t>(p, integer()); break;
-    case i64: detail::write_member<std::int64_t>(p, integer()); break;
-    case u64: detail::write_member<std::uint64_t>(p, integer()); break;
-    case f32: *static_cast<float*>(p) = static_cast<float>(std::get<double>(v)); break;
-    case f64: *static_cast<double*>(p) = std::get<double>(v); break;
-    case element: *static_cast<dtype*>(p) = std::get<dtype>(v); break;
-    case dims: *static_cast<extents*>(p) = std::get<extents>(v); break;
-  }
-}
-
 namespace detail {
 template <class M>
 struct member_of;
@@ -220,10 +176,7 @@ class shape_context {
                part h = {}) const {
     if (!condition) fail({a, b, c, d, e, f, g, h});
   }
-  NEAP_ONCE void require_arity(int least, int most) const {
-    require(arity() >= least && arity() <= most, "takes ", least, least == most ? "" : " to ",
-            least == most ? std::string() : std::to_string(most), " inputs, was given ", arity());
-  }
+  void require_arity(int least, int most) const;
 
   /// Which inputs must be copied because the kernel cannot read their layouts, as bits; an op whose outputs are all views
   /// reads nothing. Throws if one of them is written in place or looked at, which a copy cannot stand for.
@@ -258,12 +211,8 @@ class shape_context {
   std::span<output_rule const> outputs() const { return {out_.data(), out_.size()}; }
 
  private:
-  [[noreturn]] NEAP_ONCE void no_input(int i) const {
-    fail({"needs input ", i, ", was given ", arity(), arity() == 1 ? " input" : " inputs"});
-  }
-  [[noreturn]] NEAP_ONCE void fail(std::initializer_list<part> parts) const {
-    throw_error({op_, ": ", detail::text_of(parts)});
-  }
+  [[noreturn]] void no_input(int i) const;
+  [[noreturn]] void fail(std::initializer_list<part> parts) const;
 
   std::string_view op_;
   std::span<tensor_layout const> in_;
@@ -499,15 +448,6 @@ struct operator_facets {
   std::span<attribute_field const> attributes;
 };
 
-NEAP_ONCE std::vector<value_id> gradient_context::add(operator_view op, std::span<value_id const> in) {
-  for (auto v : in)
-    if (v == nothing<value_id>)
-      throw_error(
-          {"its gradient rule gives ", op.facets->name,
-           " a value that is not there: grad(j) is nothing<value_id> where the loss does not depend on output j"});
-  return to_.emit(op, in);
-}
-
 namespace detail {
 
 template <class Op>
@@ -567,13 +507,7 @@ inline double touched_bytes(tensor_layout const& l) {
   return n;
 }
 
-NEAP_ONCE work streaming_work(work_context const& c, double flops_per_element) {
-  work w;
-  for (auto const& l : c.in) w.read += touched_bytes(l);
-  for (auto const& l : c.out) w.written += touched_bytes(l);
-  if (!c.out.empty()) w.flops = flops_per_element * static_cast<double>(c.out[0].type.count());
-  return w;
-}
+work streaming_work(work_context const& c, double flops_per_element);
 
 template <class Op>
 struct attribute_table {
@@ -650,27 +584,7 @@ inline constexpr bool kernels_by_operator = false;
 #endif
 
 /// Throws neap::error for what a program's own operator says of outputs, inputs and axes that it has not.
-NEAP_ONCE void check_rules(shape_context const& c, void (*relate)(void const*, dim_context&), void const* op) {
-  c.require(!c.outputs().empty(), "its infer() gives no output: c.fresh(type), c.view(input, layout), c.update(input)");
-  plain_vector<tensor_layout> out;
-  for (auto const& o : c.outputs()) {
-    if (o.of >= 0) (void)c.layout(o.of);
-    out.push_back(o.layout);
-  }
-  dim_context dims(c.inputs(), {out.data(), out.size()});
-  try {
-    relate(op, dims);
-  } catch (error const& e) { c.require(false, e.what()); }
-  auto const require = [&](int i, int axis, std::span<tensor_layout const> all, char const* what) {
-    c.require(i >= 0 && static_cast<std::size_t>(i) < all.size(), "its relate() joins ", what, i, ", which it has not");
-    auto const& t = all[static_cast<std::size_t>(i)].type;
-    c.require(axis >= 0 && axis < t.rank(), "its relate() joins axis ", axis, " of ", what, i, ", which is ", t);
-  };
-  for (auto const& l : dims.links()) {
-    require(l.input, l.in_axis, c.inputs(), "input ");
-    if (l.output >= 0) require(l.output, l.out_axis, {out.data(), out.size()}, "output ");
-  }
-}
+void check_rules(shape_context const& c, void (*relate)(void const*, dim_context&), void const* op);
 
 /// The facets that are functions, of operators as bytes.
 template <class Op>
@@ -724,8 +638,8 @@ constexpr operator_facets make_facets() {
   return f;
 }
 
-#if defined(NEAP_COMPILED_APART)
-/// The facets of the standard operators, in the order of the set: neap/compiled.hpp has them.
+#if defined(NEAP_SEPARATE_COMPILATION)
+/// The facets of the standard operators, in the order of the set: neap/src.hpp has them.
 struct standard_facet_rows {
   operator_facets row[op::standard_list::size];
 };
@@ -743,7 +657,7 @@ constexpr operator_facets const& place_of_facets() {
 }  // namespace detail
 
 /// The facets of an operator type; one object in the whole program, whose address identifies the type.
-#if defined(NEAP_COMPILED_APART)
+#if defined(NEAP_SEPARATE_COMPILATION)
 template <class Op>
 inline constexpr operator_facets const& facets_of = detail::place_of_facets<Op>();
 #else
@@ -775,7 +689,7 @@ using operator_table = std::span<operator_facets const* const>;
 namespace detail {
 template <class... Op>
 constexpr std::array<operator_facets const*, sizeof...(Op)> addresses_of_facets() {
-#if defined(NEAP_COMPILED_APART)
+#if defined(NEAP_SEPARATE_COMPILATION)
   if constexpr (std::is_same_v<type_list<Op...>, op::standard_list>) {
     std::array<operator_facets const*, sizeof...(Op)> all{};
     for (std::size_t k = 0; k < all.size(); ++k) all[k] = &standard_facets.row[k];
@@ -834,3 +748,7 @@ inline int find_kind(operator_table ops, operator_facets const* f) {
 }
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/impl/operator.ipp>
+#endif

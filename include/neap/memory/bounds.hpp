@@ -5,7 +5,6 @@
 //   0        8        16      the one on top: 17, where the sum of their bytes is 6.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 #include <neap/memory/records.hpp>
@@ -32,7 +31,7 @@ struct load_event {
 };
 
 /// The loads as changes, sorted by time, one per moment at which something changes.
-NEAP_ONCE constexpr plain_vector<load_event> load_events(memory_problem const& p) {
+constexpr plain_vector<load_event> load_events(memory_problem const& p) {
   plain_vector<load_event> events;
   std::int64_t first = 0, last = 0;
   for (std::size_t i = 0; i < p.count(); ++i) {
@@ -68,7 +67,7 @@ NEAP_ONCE constexpr plain_vector<load_event> load_events(memory_problem const& p
 
 /// What records whose offsets are multiples of `step` need at one moment: a record with another one above it uses up whole
 /// steps, so the sum of the rounded sizes, less the rounding of one on top. Raises `best`.
-NEAP_ONCE constexpr void raise_by_steps(memory_problem const& p, std::int64_t step, load_bound& best) {
+constexpr void raise_by_steps(memory_problem const& p, std::int64_t step, load_bound& best) {
   struct piece {
     std::int64_t lower, upper, bytes, slack;
   };
@@ -102,7 +101,7 @@ NEAP_ONCE constexpr void raise_by_steps(memory_problem const& p, std::int64_t st
 }
 
 /// The steps worth a look: alignments that waste something, and what all alignments share. A few; each costs a sweep.
-NEAP_ONCE constexpr std::vector<std::int64_t> steps_of(memory_problem const& p) {
+constexpr std::vector<std::int64_t> steps_of(memory_problem const& p) {
   std::vector<std::int64_t> steps;
   if (p.alignment.empty()) return steps;
   bool wastes = false;
@@ -125,7 +124,7 @@ NEAP_ONCE constexpr std::vector<std::int64_t> steps_of(memory_problem const& p) 
 
 /// The load bound. O(n log n), O(n) where the moments are dense and no alignment wastes anything. The records must have
 /// no fault_of().
-NEAP_ONCE constexpr load_bound load_lower_bound(memory_problem const& p) {
+constexpr load_bound load_lower_bound(memory_problem const& p) {
   load_bound best;
   std::int64_t load = 0;
   bool first = true;

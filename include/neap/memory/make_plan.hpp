@@ -8,7 +8,6 @@
 //   placed_steps p = make_plan(engine_graph, order, simulate(engine_graph, order, cost));
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 #include <neap/memory/check/check.hpp>
@@ -29,32 +28,7 @@ namespace detail {
 
 /// Which steps have to wait for which transfer: those that need its result or overwrite what it reads, and those that may get
 /// the bytes that it holds. A wait that an earlier compute step has already had is left out.
-NEAP_ONCE std::vector<transfer_wait> transfer_waits(flow_facts const& facts, schedule const& order,
-                                                    simulation const& s) {
-  if (!facts.has_transfers()) return {};
-  plain_vector<transfer_wait> waits;
-  auto const n = static_cast<std::uint32_t>(order.size());
-  auto const at = positions(order);
-  auto const is_transfer = [&](op_id o) { return facts.stream(o) != op_stream::compute; };
-  for (std::uint32_t p = 0; p < n; ++p)
-    for (auto before : facts.after(order[p]))
-      if (is_transfer(before) && facts.stream(before) != facts.stream(order[p])) waits.push_back({p, at[before]});
-  for (std::uint32_t t = 0; t < n; ++t) {
-    if (!is_transfer(order[t])) continue;
-    std::uint32_t p = t + 1;
-    while (p < n && (is_transfer(order[p]) || s.start[p] < s.end[t])) ++p;
-    waits.push_back({p, t});
-  }
-  detail::sort_list(waits);
-  waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
-  plain_vector<bool> had(n);
-  waits.erase_if([&](transfer_wait w) {
-    if (had[w.transfer]) return true;
-    if (w.step == n || !is_transfer(order[w.step])) had[w.transfer] = true;
-    return false;
-  });
-  return {waits.begin(), waits.end()};
-}
+std::vector<transfer_wait> transfer_waits(flow_facts const& facts, schedule const& order, simulation const& s);
 
 }  // namespace detail
 
@@ -134,3 +108,7 @@ plan<G> make_plan(candidate<G> c, G const& original, memory_options options = {}
 }
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/memory/impl/make_plan.ipp>
+#endif

@@ -1,7 +1,6 @@
 // The concept that every memory planner meets, and the planner to use when nothing is known about the records.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/memory/bounds.hpp>
 #include <neap/memory/greedy/first_fit.hpp>
 #include <neap/memory/greedy/greedy_by_size.hpp>
@@ -52,7 +51,7 @@ struct default_planner {
   std::int64_t most_placements = 300'000;
   std::size_t many = 100'000;
 
-  NEAP_ONCE constexpr memory_plan operator()(memory_problem const& p) const {
+  constexpr memory_plan operator()(memory_problem const& p) const {
     bool const few = p.count() <= greedy_limit;
     memory_plan best;
     if (p.fixed.empty()) best = lowest_plateaus{p.count() > many ? 1 : 4}(p);

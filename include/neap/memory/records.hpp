@@ -5,7 +5,6 @@
 // without them costs nothing for them. The columns are what every planner works on, so a planner is written once.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/plan/memory_plan.hpp>
 
 #include <concepts>
@@ -190,7 +189,7 @@ constexpr std::string_view wrong_bytes(std::int64_t size, std::int64_t alignment
 /// negative sizes, alignments below 1, fixed offsets that are negative or not aligned, gaps out of order or outside the
 /// life, windows outside the record, and totals that could overflow 64 bits. After it has passed, no arithmetic of any
 /// planner overflows. O(records + gaps).
-NEAP_ONCE constexpr plan_fault fault_of(memory_problem const& p) {
+constexpr plan_fault fault_of(memory_problem const& p) {
   auto const bad = [](std::size_t i, std::string_view what) { return plan_fault{what, static_cast<std::int64_t>(i)}; };
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 8;
   std::int64_t total = 0;

@@ -2,7 +2,6 @@
 // graph; otherwise it runs at once, and is recorded if it may need a gradient. Both see the same sequence of ops.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/model/kernels.hpp>
@@ -17,105 +16,7 @@ namespace neap::inline v0 {
 namespace detail {
 
 /// Computes `op` now; its outputs.
-NEAP_ONCE std::vector<tensor> run_eagerly(operator_view op, std::span<tensor const> in, std::source_location at) {
-  auto& context = eager_context::current();
-  plain_vector<tensor_layout> layouts;
-  layouts.reserve(in.size() + 3);
-  bool wanted = false;
-  for (auto const& t : in) {
-    if (t.is_empty()) no_input(op.facets->name, static_cast<std::size_t>(&t - in.data()), at);
-    if (t.is_traced()) no_trace(at);
-    layouts.push_back(t.layout());
-    wanted = wanted || t.wants_gradient();
-  }
-  shape_context shapes(op.facets->name, span_of(layouts));
-  with_place(at, [&] {
-    op.facets->infer(op.bytes, shapes);
-    shapes.require_updates_apart([&](int i, int j) {
-      return in[static_cast<std::size_t>(i)].storage() == in[static_cast<std::size_t>(j)].storage();
-    });
-  });
-  if (auto const takes = op.facets->takes; takes != layouts::any) {
-    std::uint64_t bits = 0;
-    with_place(at, [&] { bits = shapes.misfits([&](tensor_layout const& l) { return fits(takes, l); }); });
-    if (bits) {
-      std::vector<tensor> dense(in.begin(), in.end());
-      for (std::size_t i = 0; i < dense.size(); ++i)
-        if (i < 64 && bits >> i & 1) dense[i] = run_eagerly(view_of(op::copy{}), span_of(&in[i], 1), at).front();
-      return run_eagerly(op, span_of(dense), at);
-    }
-  }
-  auto const rules = shapes.outputs();
-
-  auto n = std::make_shared<tensor_node>();
-  n->out.reserve(rules.size());
-  plain_vector<std::uint32_t> versions;
-  for (auto const& t : in) versions.push_back(t.storage()->version());
-  bool computes = false;
-  for (auto const& r : rules) {
-    std::shared_ptr<tensor_storage> s;
-    if (r.alias == alias_kind::fresh) {
-      with_place(at, [&] { s = std::make_shared<tensor_storage>(r.layout.type, initialiser{}, role::activation); });
-    } else {
-      s = r.of >= 0 ? in[static_cast<std::size_t>(r.of)].storage()
-                    : n->out[static_cast<std::size_t>(-2 - r.of)].storage;
-    }
-    computes = computes || r.alias != alias_kind::view;
-    n->out.push_back({r.layout, std::move(s), nothing<value_id>, 0});
-    layouts.push_back(r.layout);
-  }
-  if (computes && !computation_listener::computes()) {
-    for (std::size_t j = 0; j < rules.size(); ++j)
-      if (rules[j].alias == alias_kind::update) n->out[j].storage->keep_for_readers(), n->out[j].storage->written();
-  } else if (computes) {
-    auto const all = span_of(layouts);
-    plain_vector<tensor_ref> refs;
-    refs.reserve(all.size());
-    with_place(at, [&] {
-      for (auto const& t : in) refs.push_back(tensor_ref::place(t.storage()->data(), t.layout()));
-      for (auto const& o : n->out) refs.push_back(tensor_ref::place(o.storage->data(), o.layout));
-      void* scratch = nullptr;
-      if (op.facets->workspace)
-        if (auto const bytes = op.facets->workspace(op.bytes, {all.first(in.size()), all.subspan(in.size())});
-            bytes > 0)
-          scratch = context.workspace(bytes);
-      auto const r = span_of(refs);
-      auto const kernel = host_kernel(*op.facets);
-      if (!kernel) throw_error({op.facets->name, ": the host has no kernel for it"});
-      for (std::size_t j = 0; j < rules.size(); ++j)
-        if (rules[j].alias == alias_kind::update) n->out[j].storage->keep_for_readers();
-      kernel(context.backend(), op.bytes, {r.first(in.size()), r.subspan(in.size()), scratch});
-    });
-    for (std::size_t j = 0; j < rules.size(); ++j)
-      if (rules[j].alias == alias_kind::update) n->out[j].storage->written();
-  }
-  for (auto& o : n->out) o.version = o.storage->version();
-  bool slopes = false;  // whole numbers and truth values have none
-  for (auto const& r : rules) slopes = slopes || is_floating(r.layout.type.element);
-  if (slopes && context_access::is_recording())
-    for (auto const& t : in) n->of_gradient = n->of_gradient || t.node()->of_gradient;
-  if (wanted && slopes && context_access::is_recording()) {  // operators without a gradient too: grad reports them
-    n->wants_gradient = true;
-    n->facets = op.facets;
-    n->order = context_access::next_order();
-    n->place = context_access::place(at);
-    n->attributes.append(static_cast<std::byte const*>(op.bytes), op.facets->size);
-    n->in.assign(in.begin(), in.end());
-    n->in_version = std::move(versions);
-    bool updates = false;
-    for (auto const& r : rules) updates = updates || r.alias == alias_kind::update;
-    for (std::size_t i = 0; !updates && i < in.size(); ++i)
-      if (auto const& s = in[i].storage(); s->role() == role::buffer) {
-        n->in_data.resize(in.size());
-        n->in_data[i] = s->reader();
-      }
-  }
-  std::vector<tensor> out;
-  out.reserve(rules.size());
-  for (std::size_t j = 0; j < rules.size(); ++j) out.emplace_back(n, static_cast<std::uint32_t>(j));
-  if (auto* l = computation_listener::active()) l->ran(op, in, span_of(out), rules, at);
-  return out;
-}
+std::vector<tensor> run_eagerly(operator_view op, std::span<tensor const> in, std::source_location at);
 
 inline std::vector<tensor> apply_as_given(operator_view op, std::span<tensor const> in, std::source_location at) {
   if (auto* t = tracer::active()) {
@@ -128,53 +29,9 @@ inline std::vector<tensor> apply_as_given(operator_view op, std::span<tensor con
 }
 
 /// t in another floating type, by a cast that the scope may have made before.
-NEAP_ONCE tensor cast_in(precision_scope& p, tensor const& t, dtype to, std::source_location at) {
-  bool const is_heard = computation_listener::active();  // a recording makes its own casts
-  if (!is_heard)
-    if (tensor known = p.find(t, to); !known.is_empty()) return known;
-  tensor made = apply_as_given(view_of(op::cast{to}), span_of(&t, 1), at).front();
-  if (!is_heard) p.keep(t, made);
-  return made;
-}
+tensor cast_in(precision_scope& p, tensor const& t, dtype to, std::source_location at);
 /// Applies an operator as its facet says in this precision.
-NEAP_ONCE std::vector<tensor> apply_in(precision_scope& p, operator_view op, std::span<tensor const> in,
-                                       std::source_location at) {
-  dtype const low = p.low();
-  auto const rule = op.facets->precision;
-  auto use = rule.use;
-  using enum precision_use;
-  if (low == dtype::f32 && (use == common || use == reduced || use == rows)) use = full;
-  auto const is_free = [&](std::size_t i) { return !in[i].is_empty() && (i >= 32 || !(rule.kept >> i & 1)); };
-  bool any_low = false;
-  for (std::size_t i = 0; i < in.size(); ++i) any_low = any_low || (is_free(i) && is_low(in[i].element()));
-  auto const target = [&](std::size_t i) {
-    dtype const t = in[i].element();
-    if (t != dtype::f32 && !is_low(t)) return t;
-    switch (use) {
-      case reduced: return t == dtype::f32 ? low : t;
-      case common: return any_low && t == dtype::f32 ? low : t;
-      case full: return dtype::f32;
-      case of_first: {
-        dtype const first = in[0].is_empty() ? t : in[0].element();
-        return first == dtype::f32 || is_low(first) ? first : t;
-      }
-      default: return t;
-    }
-  };
-  std::vector<tensor> changed;
-  for (std::size_t i = 0; i < in.size(); ++i) {
-    if (!is_free(i)) continue;
-    dtype const to = target(i);
-    if (to == in[i].element()) continue;
-    if (changed.empty()) changed.assign(in.begin(), in.end());
-    changed[i] = cast_in(p, in[i], to, at);
-  }
-  auto out = apply_as_given(op, changed.empty() ? in : span_of(changed), at);
-  if (use == rows)
-    for (auto& t : out)
-      if (t.element() == dtype::f32) t = cast_in(p, t, low, at);
-  return out;
-}
+std::vector<tensor> apply_in(precision_scope& p, operator_view op, std::span<tensor const> in, std::source_location at);
 inline std::vector<tensor> apply_view(operator_view op, std::span<tensor const> in, std::source_location at) {
   if (auto* p = context_access::precision()) return apply_in(*p, op, in, at);
   return apply_as_given(op, in, at);
@@ -215,3 +72,7 @@ tensor apply(Op const& op, std::initializer_list<tensor> in,
 }
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/impl/apply.ipp>
+#endif

@@ -7,7 +7,6 @@
 
 #include <neap/backend/host.hpp>
 #include <neap/core/byte_block.hpp>
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/philox.hpp>
 #include <neap/model/listener.hpp>
@@ -50,9 +49,7 @@ class eager_context {
   explicit eager_context(eager_options o = {}) : eager_context(o, active()) { active() = this; }
   eager_context(eager_context const&) = delete;
   eager_context& operator=(eager_context const&) = delete;
-  NEAP_ONCE ~eager_context() {
-    if (active() == this) active() = outer_;
-  }
+  ~eager_context();
 
   /// The one that this thread computes in.
   static eager_context& current() {
@@ -229,3 +226,7 @@ void with_place(std::source_location at, F&& f) {
 }  // namespace detail
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/impl/context.ipp>
+#endif

@@ -10,8 +10,6 @@
 // C arrays, base classes, references, std::function...
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
-
 #include <array>
 #include <cstddef>
 #include <functional>
@@ -334,9 +332,7 @@ constexpr void refuse_part() {
       "friend auto neap_fields(my_module& self) { return std::tie(self.member, ...); }");
 }
 
-NEAP_ONCE std::string join_path(std::string const& path, std::string_view name) {
-  return path.empty() ? std::string(name) : path + "." + std::string(name);
-}
+std::string join_path(std::string const& path, std::string_view name);
 
 }  // namespace detail
 
@@ -420,3 +416,7 @@ void for_each_leaf(T& object, F& visit, std::string const& path = {}) {
 }
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/impl/fields.ipp>
+#endif

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <neap/backend/types.hpp>
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/philox.hpp>
 #include <neap/core/tensor_type.hpp>
 
@@ -44,22 +43,7 @@ struct initialiser {
 namespace detail {
 
 /// Four random numbers of a distribution.
-NEAP_ONCE void draw_four(initialiser const& i, std::uint64_t counter, double* out) {
-  auto const bits = philox{i.seed}(counter, i.stream);
-  if (i.how == initialiser::kind::uniform) {
-    for (int k = 0; k < 4; ++k)
-      out[k] = i.a + (i.b - i.a) * static_cast<double>(unit_float(bits[static_cast<std::size_t>(k)]));
-    return;
-  }
-  for (int k = 0; k < 4; k += 2) {  // Box and Muller 1958; 1 - u is in (0, 1]
-    double const u = 1 - static_cast<double>(unit_float(bits[static_cast<std::size_t>(k)]));
-    double const angle =
-        2 * 3.14159265358979323846 * static_cast<double>(unit_float(bits[static_cast<std::size_t>(k) + 1]));
-    double const radius = std::sqrt(-2 * std::log(u));
-    out[k] = i.a + i.b * radius * std::cos(angle);
-    out[k + 1] = i.a + i.b * radius * std::sin(angle);
-  }
-}
+void draw_four(initialiser const& i, std::uint64_t counter, double* out);
 
 }  // namespace detail
 
@@ -86,3 +70,7 @@ inline void write_initial(void* at, dtype element, std::int64_t count, initialis
 }
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/impl/initialise.ipp>
+#endif

@@ -1,8 +1,8 @@
 // The kernels of operators as function pointers: an operator's row in one table gives the standard ones, its facets give
 // any other's.
 //
-// Compiling all standard kernels takes longer than most programs. Where NEAP_COMPILED_APART is defined they are compiled
-// in two files of the program (neap/compiled_kernels.hpp, neap/compiled_image_kernels.hpp). Without that name, each
+// Compiling all standard kernels takes longer than most programs. Where NEAP_SEPARATE_COMPILATION is defined they are compiled
+// in two files of the program (neap/src_kernels.hpp, neap/src_image_kernels.hpp). Without that name, each
 // source file that makes tensors, reads their data or runs a plan compiles the kernels, and files that only include this
 // one do not: the class below is a template for that reason alone. With NEAP_ONE_FILE (core/one_file.hpp) operators bring their own.
 #pragma once
@@ -43,7 +43,7 @@ struct standard_operators_of {
 /// Said in templates that programs instantiate: this program computes with tensors.
 template <class T>
 constexpr void computes() {
-#if !defined(NEAP_COMPILED_APART) && !defined(NEAP_ONE_FILE)
+#if !defined(NEAP_SEPARATE_COMPILATION) && !defined(NEAP_ONE_FILE)
   (void)sizeof(compile_standard_kernels<typename standard_operators_of<T>::type>);
 #endif
 }

@@ -10,7 +10,6 @@
 // Gradients (train/differentiate.hpp) are named after the op that they belong to: "blocks.3.up.matmul.grad".
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/ir/editor.hpp>
 
 #include <cstdint>
@@ -29,44 +28,16 @@ class op_names {
   /// Whether any module or tensor is known: a trace of a plain function has no names.
   bool any() const { return known_; }
 
-  NEAP_ONCE void set_module(void const* object, void const* type, std::string const& path) {
-    known_ = true;
-    if (!modules_.try_emplace({object, type}, path).second) return;
-    for (auto p = parent(path); !p.empty() && composites_.insert(p).second;) p = parent(p);
-  }
+  void set_module(void const* object, void const* type, std::string const& path);
 
-  NEAP_ONCE void enter_module(void const* object, void const* type) {
-    auto const known = modules_.find({object, type});
-    auto const around = scopes_[current_].path;
-    enter({known == modules_.end() ? around : known->second, current_, false});
-  }
-  NEAP_ONCE void enter_name(std::string const& name) { enter({name, current_, true}); }
+  void enter_module(void const* object, void const* type);
+  void enter_name(std::string const& name);
   void leave() { current_ = scopes_[current_].around; }
 
   /// Names the ops from `first` on, which the trace has just added.
-  NEAP_ONCE void name(graph_editor& edit, std::size_t first) {
-    if (!known_) return;
-    for (auto i = first; i < edit.graph().op_count(); ++i) {
-      op_id const o = id_at<op_id>(i);
-      if (!edit.graph().name(o).empty()) continue;
-      if (ops_.size() <= i) ops_.resize(i + 1);
-      ops_[i] = place(edit.graph(), o);
-      edit.set_name(o, unique(join(ops_[i].path, edit.graph().facets(o).name)));
-    }
-  }
+  void name(graph_editor& edit, std::size_t first);
   /// At the end: what has no name yet (views that the trace itself has made), and equal names get numbers.
-  NEAP_ONCE void finish(graph_editor& edit) {
-    if (!known_) return;
-    std::unordered_set<std::string> seen;
-    for (auto o : edit.graph().ops()) {
-      std::string text(edit.graph().name(o));
-      bool const made = text.empty();
-      if (made) text = join(place(edit.graph(), o).path, edit.graph().facets(o).name);
-      auto const before = text;
-      for (auto& next = next_[before]; !seen.insert(text).second;) text = before + "_" + std::to_string(++next);
-      if (made || text != before) edit.set_name(o, text);
-    }
-  }
+  void finish(graph_editor& edit);
 
  private:
   struct scope_of_ops {
@@ -118,42 +89,7 @@ class op_names {
     return true;
   }
 
-  NEAP_ONCE named_op place(op_graph const& g, op_id o) const {
-    auto const& s = scopes_[current_];
-    named_op made{s.path, current_, false, false};
-    if (s.exact) return made;
-    bool others = false;
-    std::string of_weight, path;
-    for (auto v : g.inputs(o)) {
-      if (!weight_of(g, v, path)) others = true;
-      else if (within(path, s.path) && (!made.by_weight || of_weight.size() < path.size()))
-        of_weight = path, made.by_weight = true;
-    }
-    if (made.by_weight) {
-      made.path = of_weight;
-      made.weight_alone = !others;
-      return made;
-    }
-    op_id latest = nothing<op_id>;
-    for (auto v : g.inputs(o)) {
-      auto const p = g.producer(v);
-      if (p == nothing<op_id> || index(p) >= ops_.size() || !is_in_current(index(p))) continue;
-      if (latest == nothing<op_id> || index(p) > index(latest)) latest = p;
-    }
-    if (latest == nothing<op_id>) return made;
-    auto const& from = ops_[index(latest)];
-    std::string found = from.path;
-    if (from.scope != current_) {
-      auto child = from.scope;
-      while (scopes_[child].around != current_) child = scopes_[child].around;
-      if (scopes_[child].exact) return made;
-      found = scopes_[child].path == s.path ? s.path : parent(scopes_[child].path);
-    } else if (from.by_weight && !composites_.contains(found)) {
-      found = found == s.path ? found : parent(found);
-    }
-    if (within(found, s.path)) made.path = found;
-    return made;
-  }
+  named_op place(op_graph const& g, op_id o) const;
   bool is_in_current(std::size_t op) const {
     for (auto s = ops_[op].scope; s != no_scope; s = scopes_[s].around) {
       if (s == current_) return true;
@@ -172,3 +108,7 @@ class op_names {
 };
 
 }  // namespace neap::inline v0::detail
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/impl/op_names.ipp>
+#endif

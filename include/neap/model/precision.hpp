@@ -26,7 +26,6 @@
 // f64 and integers are never cast. The cast of a weight, or of a buffer that is not written, is made once in a scope.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/model/trace.hpp>
 
 #include <cstdint>
@@ -39,10 +38,7 @@ namespace neap::inline v0 {
 
 namespace detail {
 /// Throws neap::error for what is no type of mixed precision: f32 turns it off.
-NEAP_ONCE void require_low(dtype t, std::string_view who, std::source_location at) {
-  if (!is_low(t) && t != dtype::f32)
-    throw_error(context_access::place(at), {who, ": mixed precision computes in bf16 or f16, not in ", name_of(t)});
-}
+void require_low(dtype t, std::string_view who, std::source_location at);
 }  // namespace detail
 
 /// While it lives, operators on this thread compute in `low`: bf16, f16, or f32 within another scope, where low inputs are
@@ -67,18 +63,8 @@ class precision_scope {
   }
 
   /// A cast of `t` to `to` that was made before, for the library's own use; empty if there is none.
-  NEAP_ONCE tensor find(tensor const& t, dtype to) const {
-    if (!is_kept(t)) return {};
-    for (auto const& c : casts_)
-      if (c.cast.element() == to && is_same(c, t)) return c.cast;
-    return {};
-  }
-  NEAP_ONCE void keep(tensor const& t, tensor const& cast) {
-    if (!is_kept(t)) return;
-    auto* const trace = tracer::active();
-    casts_.push_back(
-        {t, cast, trace ? trace->value(t) : nothing<value_id>, t.storage()->version(), context_access::is_recording()});
-  }
+  tensor find(tensor const& t, dtype to) const;
+  void keep(tensor const& t, tensor const& cast);
 
  private:
   struct kept_cast {
@@ -124,3 +110,7 @@ class same_precision {
 }  // namespace detail
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/impl/precision.ipp>
+#endif

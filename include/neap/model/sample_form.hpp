@@ -2,7 +2,6 @@
 // names, and the numbers, flags and texts beside them, which the trace has read as they were. A batch must have the same.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/model/parameters.hpp>
 
 #include <cstdint>
@@ -122,22 +121,14 @@ class sample_form {
     std::string text;    // of a plain value
   };
 
-  NEAP_ONCE std::string sentence(std::size_t k, std::string const& path, std::string const& text, bool given) const {
-    auto const quoted = [](std::string const& name) { return '"' + name + '"'; };
-    if (k >= parts_.size()) return detail::text_of({"the batch has a part ", quoted(path), ", the sample had none"});
-    auto const& s = parts_[k];
-    if (s.path != path)
-      return detail::text_of({"the batch has a part ", quoted(path), " where the sample had ", quoted(s.path)});
-    if (text.empty())
-      return detail::text_of({"the batch's tensor ", (path.empty() ? std::string() : quoted(path) + " "),
-                              (given ? "is given, the sample's was empty" : "is empty, the sample's was given")});
-    return detail::text_of(
-        {"the batch's ", quoted(path), " is ", text, ", the sample's was ", s.text,
-         ", and the program was made with that: what changes from batch to batch is a tensor, or no part of the batch"});
-  }
+  std::string sentence(std::size_t k, std::string const& path, std::string const& text, bool given) const;
 
   void const* type_ = nullptr;
   std::vector<part> parts_;
 };
 
 }  // namespace neap::inline v0::detail
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/impl/sample_form.ipp>
+#endif

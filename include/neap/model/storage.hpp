@@ -6,7 +6,6 @@
 #pragma once
 
 #include <neap/core/byte_block.hpp>
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/error.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/model/initialise.hpp>
@@ -65,11 +64,7 @@ class tensor_storage {
   }
 
   /// How many bytes its elements take. Throws neap::error, with the type, if that is no number of 64 bits.
-  NEAP_ONCE static bytes_t bytes_of(tensor_type const& t) {
-    try {
-      return t.bytes();
-    } catch (error const& e) { throw_error({"no tensor can be ", t, ": its ", e.what()}); }
-  }
+  static bytes_t bytes_of(tensor_type const& t);
 
   /// The first byte; allocates and fills at the first access, and copies newer data from elsewhere. Throws neap::error if
   /// there is no memory, or the copy fails.
@@ -188,31 +183,9 @@ class tensor_storage {
   }
 
  private:
-  NEAP_ONCE void keep_for_reader() {
-    std::scoped_lock const alone(readers_);
-    auto const r = reader_.lock();
-    reader_.reset();
-    has_reader_.store(false, std::memory_order_release);
-    if (!r || r->version != version_ || r->kept) return;
-    r->kept = std::make_shared<tensor_storage>(type_, initialiser{}, role::activation);
-    if (computation_listener::computes())
-      std::memcpy(r->kept->data_to_overwrite(), data(), static_cast<std::size_t>(bytes_));
-    if (auto* l = computation_listener::active()) l->copied(*this, r->kept);
-  }
-  NEAP_ONCE void provide() {
-    if (!is_elsewhere()) return allocate(first_);
-    auto const there = elsewhere_.lock();
-    if (!there) throw_error({"the data of a tensor of ", type_, " were on a device, and could not be copied back"});
-    there->fetch(kept_);
-    come_back();
-  }
-  NEAP_ONCE void allocate(initialiser const& first) {
-    try {
-      owned_ = byte_block(static_cast<std::size_t>(bytes_ > 0 ? bytes_ : 1), 64);
-    } catch (std::bad_alloc const&) { throw_error({"no memory for a tensor of ", bytes_, " bytes, ", type_}); }
-    data_ = owned_.data();
-    write_initial(data_, type_.element, type_.count(), first);
-  }
+  void keep_for_reader();
+  void provide();
+  void allocate(initialiser const& first);
 
   tensor_type type_;
   bytes_t bytes_;
@@ -232,3 +205,7 @@ class tensor_storage {
 };
 
 }  // namespace neap::inline v0::detail
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/impl/storage.ipp>
+#endif

@@ -5,7 +5,6 @@
 // Functions on tensors are in functions.hpp. Names for weights and running statistics: parameter and buffer.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/model/context.hpp>
 #include <neap/model/kernels.hpp>
@@ -311,24 +310,10 @@ struct tensor_node {
   tensor_node(tensor_node const&) = delete;
   tensor_node& operator=(tensor_node const&) = delete;
   /// Long chains are released in a loop, not by recursion.
-  NEAP_ONCE ~tensor_node() {
-    std::vector<tensor> open = std::move(in);
-    while (!open.empty()) {
-      tensor last = std::move(open.back());
-      open.pop_back();
-      if (last.node() && last.node().use_count() == 1)
-        for (auto& t : last.node()->in) open.push_back(std::move(t));
-    }
-  }
+  ~tensor_node();
 };
 
-NEAP_ONCE tensor make_leaf(std::shared_ptr<tensor_storage> s, tensor_layout const& l, bool wants_gradient = false) {
-  auto n = std::make_shared<tensor_node>();
-  auto const version = s->version();
-  n->out.push_back({l, std::move(s), nothing<value_id>, version});
-  n->wants_gradient = wants_gradient;
-  return tensor(std::move(n), 0);
-}
+tensor make_leaf(std::shared_ptr<tensor_storage> s, tensor_layout const& l, bool wants_gradient = false);
 
 /// A tensor whose data are numbers of the program.
 inline tensor reported(tensor made) {
@@ -356,14 +341,8 @@ inline tensor reported(tensor made) {
 }
 
 /// A storage for a dense tensor; errors name the caller's place.
-NEAP_ONCE std::shared_ptr<tensor_storage> make_storage(tensor_type const& t, initialiser const& first, role r,
-                                                       std::source_location at) {
-  for (auto x : t.dims)
-    if (x < 0) throw_error(context_access::place(at), {"a tensor cannot have the shape ", t.dims});
-  std::shared_ptr<tensor_storage> s;
-  with_place(at, [&] { s = std::make_shared<tensor_storage>(t, first, r); });
-  return s;
-}
+std::shared_ptr<tensor_storage> make_storage(tensor_type const& t, initialiser const& first, role r,
+                                             std::source_location at);
 
 /// A tensor of its own with these elements.
 template <class T>
@@ -391,11 +370,7 @@ inline tensor borrowed(tensor_ref const& r) {
 }
 
 /// An axis, which may count from the end, as 0 ... rank - 1.
-NEAP_ONCE int axis_of(tensor const& x, std::int64_t axis, char const* who, std::source_location at) {
-  int const rank = x.rank(at);
-  if (axis < -rank || axis >= rank) throw_error(context_access::place(at), {who, ": no axis ", axis, " in ", x.type()});
-  return static_cast<int>(axis < 0 ? axis + rank : axis);
-}
+int axis_of(tensor const& x, std::int64_t axis, char const* who, std::source_location at);
 
 /// Refuses tensors of another rank; `what` says who takes what.
 inline void require_rank(tensor const& x, int rank, char const* what, std::source_location at) {
@@ -455,22 +430,6 @@ inline bool tensor::is_frozen() const {
 }
 
 inline tensor_ref tensor::ref(std::source_location at) const { return ref(&listener::reads_data, at); }
-NEAP_ONCE tensor_ref tensor::ref(std::byte* (listener::*reads)(tensor const&, std::source_location),
-                                 std::source_location at) const {
-  if (!node_) detail::no_tensor(at);
-  if (!storage() && node_->trace->has_ended) detail::no_trace(at);
-  if (!storage())
-    throw_error(
-        context_access::place(at),
-        {"this tensor has no data: it stands for a value of a traced program. A choice by data is neap::where(condition, "
-         "a, b); data are read outside of the trace"});
-  detail::require_steady(*this, at);
-  if (auto* l = listener::active())
-    if (auto* elements = (l->*reads)(*this, at)) return tensor_ref::place(elements, tensor_layout::dense(type()));
-  std::byte* first = nullptr;
-  detail::with_place(at, [&] { first = storage()->data(); });
-  return tensor_ref::place(first, layout());
-}
 
 template <class T>
 T* tensor::data(std::source_location at) const {
@@ -527,3 +486,7 @@ inline tensor tensor::detach(std::source_location at) const {
 }
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/impl/tensor.ipp>
+#endif

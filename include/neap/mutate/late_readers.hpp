@@ -4,7 +4,6 @@
 // overwrites its input overwrites a copy of that input, which is made for it and is gone then.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/number_map.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
@@ -33,52 +32,7 @@ bool is_pinned_to_stay(op_graph const& g, op_id o, IsDead const& is_dead) {
 
 /// Adds to an outline the ops that are dead now, as finish_edit() finds them: from these on, back to what only they
 /// read. O(what is looked at).
-NEAP_ONCE void leave_out(op_graph const& g, std::vector<op_id> stack, edit_outline& out) {
-  number_map change;  // of readers, by value; counted from a large number, since what is left out reads less
-  constexpr std::uint32_t none = 1u << 30;
-  auto const add = [&](value_id v, int by) {
-    if (index(v) >= g.value_count()) return;
-    change.add(index(v), none);
-    change.set(index(v), change.find(index(v)) + static_cast<std::uint32_t>(by));
-  };
-  for (auto v : out.reads) add(v, 1);
-  for (auto const& r : out.rereads)
-    for (auto v : g.inputs(r.reader))
-      if (v == r.from) add(v, -1), add(r.to, 1);
-  auto const is_read = [&](value_id v) {
-    auto const by = change.find(index(v));
-    auto const uses = static_cast<std::int64_t>(g.uses(v).size());
-    return uses + (by == number_map::none ? 0 : std::int64_t{by} - none) > 0;
-  };
-  number_map dead;
-  while (!stack.empty()) {
-    op_id const o = stack.back();
-    stack.pop_back();
-    if (dead.contains(index(o))) continue;
-    bool used = g.outputs(o).empty();
-    if (!g.may_replace(o)) {
-      bool again = false;
-      for (auto const& r : out.runs) again = again || (r.like != nothing<op_id> && g.origin(r.like) == g.origin(o));
-      used = used || !g.may_recompute(o) ||
-             (!again && is_pinned_to_stay(g, o, [&](op_id x) { return dead.contains(index(x)); }));
-    }
-    for (auto v : g.outputs(o)) used |= g.is_kept(v) || g.record(v).alias == alias_kind::update || is_read(v);
-    if (used) continue;
-    dead.add(index(o), 0);
-    out.left_out.push_back(o);
-    for (auto v : g.inputs(o)) {
-      value_id now = v;
-      for (auto const& r : out.rereads)
-        if (r.reader == o && r.from == v) {
-          now = r.to;
-          break;
-        }
-      add(now, -1);
-      if (index(now) < g.value_count())
-        if (auto const p = g.producer(now); p != nothing<op_id>) stack.push_back(p);
-    }
-  }
-}
+void leave_out(op_graph const& g, std::vector<op_id> stack, edit_outline& out);
 
 /// Plans which ops to copy so that values of a graph can be read again at position `resume`; then does it.
 template <class G>
@@ -305,3 +259,7 @@ edited<G> finish_edit(graph_editor&& edit, schedule order, std::span<op_id const
 }
 
 }  // namespace neap::inline v0::detail
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/mutate/impl/late_readers.ipp>
+#endif

@@ -1,7 +1,6 @@
 // What mutations ask of a candidate again and again, found once for all of them.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/csr.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/graph.hpp>
@@ -23,23 +22,11 @@ struct replay_facts {
   plain_vector<update> updates;
   csr<op_id, op_id> copies;  // ops that are not their own origin, by that
 
-  NEAP_ONCE replay_facts(op_graph const& g, schedule const& order) : at(positions(order)) {
-    values.build(g.storage_count(), [&](auto&& pair) {
-      for (auto v : g.values()) pair(g.storage(v), v);
-    });
-    if (g.has_updates())
-      for (auto v : g.values()) {
-        auto const& r = g.record(v);
-        if (r.alias == alias_kind::update)
-          updates.push_back({r.storage, static_cast<std::uint16_t>(r.version - 1), at[r.producer]});
-        else if (auto const base = g.overwrites(v); base != nothing<value_id>)
-          updates.push_back({g.storage(base), g.record(base).version, at[r.producer]});
-      }
-    copies.build(g.origin_count(), [&](auto&& pair) {
-      for (auto o : g.ops())
-        if (auto const origin = g.origin(o); origin != o) pair(origin, o);
-    });
-  }
+  replay_facts(op_graph const& g, schedule const& order);
 };
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/mutate/impl/replay_facts.ipp>
+#endif

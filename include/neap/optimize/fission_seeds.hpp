@@ -3,7 +3,6 @@
 // and closer to the best of them.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 #include <neap/ir/editor.hpp>
@@ -45,14 +44,7 @@ class fission_seeds {
     take(sweeps_.size() - 1, sweeps_.back()->front());
   }
   /// Adds stretches near the most promising ones; nearer at each call. False once they could not be nearer.
-  NEAP_ONCE bool sharpen(bytes_t target) {
-    if (reach_ == 0) return false;
-    auto best = ranked(target);
-    if (best.size() > numbers_.sharpened) best.resize(numbers_.sharpened);
-    for (auto const& o : best) take(o.base, sweeps_[o.base]->front_near(o.what.what, reach_));
-    reach_ /= numbers_.sharpening;
-    return true;
-  }
+  bool sharpen(bytes_t target);
   /// What an option makes of its candidate; nothing if it cannot be built.
   template <class G>
   std::optional<edited<G>> build(option const& o, candidate<G> const& c) const {
@@ -66,50 +58,10 @@ class fission_seeds {
   /// Those that are expected to meet the target, the quickest first, and behind them the others, the smallest first; where
   /// only latency is limited, the smallest first, in turn one that is expected to meet that and one that is expected to be
   /// a little slower (estimates are wrong by some percent). Of those that come to the same, one.
-  NEAP_ONCE plain_vector<option> ranked(bytes_t target) const {
-    plain_vector<option> all;
-    for (auto const& o : options_)
-      if (!o.tried) all.push_back(o);
-    auto const rank = [&](option const& o) {
-      bool const meets = goal_.limits_memory ? o.what.peak <= target : o.what.latency <= goal_.latency;
-      bool const quickest = goal_.limits_memory && meets;
-      return std::pair(meets ? 0 : 1, quickest ? o.what.latency : static_cast<double>(o.what.peak));
-    };
-    detail::sort_list(all, [&](option const& a, option const& b) { return rank(a) < rank(b); });
-    auto const same = [](option const& a, option const& b) {
-      return a.what.peak == b.what.peak && a.what.latency == b.what.latency;
-    };
-    all.erase(std::unique(all.begin(), all.end(), same), all.end());
-    if (goal_.limits_memory) return all;
-    auto const slower = std::find_if(all.begin(), all.end(), [&](option const& o) { return rank(o).first == 1; });
-    plain_vector<option> in_turn;
-    for (auto a = all.begin(), b = slower; a != slower || b != all.end();) {
-      if (a != slower) in_turn.push_back(*a++);
-      if (b != all.end()) in_turn.push_back(*b++);
-    }
-    return in_turn;
-  }
+  plain_vector<option> ranked(bytes_t target) const;
 
   /// Some that are quicker than `latency` and above the target, of falling peak and rising latency.
-  NEAP_ONCE plain_vector<option> quicker(bytes_t target, seconds_t latency) const {
-    auto all = options_;
-    detail::sort_list(all, [](option const& a, option const& b) {
-      return a.what.latency != b.what.latency ? a.what.latency < b.what.latency : a.what.peak < b.what.peak;
-    });
-    plain_vector<option> front, some;
-    for (auto const& o : all)
-      if (o.what.latency < latency && o.what.peak > target && (front.empty() || o.what.peak < front.back().what.peak))
-        front.push_back(o);
-    // From those that are nearly small enough, each larger than the one before by a sixth, then by a third.
-    auto const most = numbers_.most_quicker;
-    for (; !front.empty() && some.size() < most; front.pop_back())
-      if (auto const& o = front.back();
-          some.empty() || static_cast<double>(o.what.peak) >=
-                              (some.size() < most / 2 ? numbers_.quicker_step : numbers_.quicker_large_step) *
-                                  static_cast<double>(some.back().what.peak))
-        some.push_back(o);
-    return some;
-  }
+  plain_vector<option> quicker(bytes_t target, seconds_t latency) const;
 
  private:
   void take(std::size_t base, plain_vector<estimated_fission> const& found) {
@@ -143,3 +95,7 @@ fission_sweep_options priced_for(G const& g, C const& cost) {
 }
 
 }  // namespace neap::inline v0::detail
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/optimize/impl/fission_seeds.ipp>
+#endif

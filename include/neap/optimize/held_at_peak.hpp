@@ -1,7 +1,6 @@
 // What holds a peak: values that wait there for late readers and that no recomputation may free, with the reason.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 #include <neap/ir/dataflow.hpp>
@@ -24,13 +23,7 @@ struct held_storage {
 namespace detail {
 
 /// Why an op that may not run again may not.
-NEAP_ONCE std::string why_not_again(op_graph const& g, op_id o) {
-  if (auto const pins = g.pins(o) & (pin::keep | pin::run_once); !pins.empty()) return to_string(pins);
-  for (auto v : g.outputs(o))
-    if (g.record(v).alias == alias_kind::update) return "it writes in place";
-  if (auto const* x = g.as<op::opaque>(o); x && !x->pure) return "it has effects";
-  return "the graph does not call it recomputable";
-}
+std::string why_not_again(op_graph const& g, op_id o);
 
 /// Those of a candidate, the largest first. O(ops + edges).
 template <class G>
@@ -69,10 +62,12 @@ std::vector<held_storage> held_at_peak(candidate<G> const& c) {
 }
 
 /// "blocks.3.allreduce may not run again: run_once (64 bytes)".
-NEAP_ONCE std::string text_of(held_storage const& h) {
-  return h.name + " may not run again: " + h.why + " (" + std::to_string(h.bytes) + " bytes)";
-}
+std::string text_of(held_storage const& h);
 
 }  // namespace detail
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/optimize/impl/held_at_peak.ipp>
+#endif

@@ -2,7 +2,6 @@
 // made them. Programs without pins cost nothing.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/ir/operators/transfer.hpp>
@@ -14,41 +13,9 @@ namespace neap::inline v0::detail {
 class pin_guard {
  public:
   /// Of the program as it came.
-  NEAP_ONCE explicit pin_guard(op_graph const& program) : any_(program.has_pins()) {
-    if (!any_) return;
-    of_origin_.resize(program.origin_count());
-    for (auto o : program.ops()) {
-      auto& x = of_origin_[index(program.origin(o))];
-      x.pins |= program.pins(o), ++x.runs;
-    }
-  }
+  explicit pin_guard(op_graph const& program);
   /// Whether a candidate keeps every pin, and its ops still have them. O(ops + rewritten ops * pinned ones).
-  NEAP_ONCE bool holds(op_graph const& g) const {
-    if (!any_) return true;
-    plain_vector<std::uint32_t> runs;
-    runs.assign(of_origin_.size(), 0);
-    plain_vector<op_id> once, rewritten;
-    for (auto o : g.ops()) {
-      if (g.as<op::store>(o) && !g.may_swap(g.storage(g.inputs(o)[0]))) return false;
-      if (!g.may_recompute(o)) once.push_back(o);
-      else if (g.record(o).rewritten) rewritten.push_back(o);
-      auto const i = index(g.origin(o));
-      if (i >= of_origin_.size() || of_origin_[i].pins.empty()) continue;
-      if (g.pins(o) != of_origin_[i].pins) return false;
-      if (g.record(o).part != nothing<part_id> && !g.may_cut(o)) return false;
-      ++runs[i];
-    }
-    for (auto o : rewritten)  // a rule that comes upon what a pinned op computes
-      for (auto x : once)
-        if (computes_the_same(g, o, x)) return false;
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-      auto const& x = of_origin_[i];
-      if (x.pins.has_any(pin::keep | pin::run_once) ? runs[i] != x.runs
-                                                    : x.pins.has_any(pin::never_in_parts | pin::never_out) && !runs[i])
-        return false;
-    }
-    return true;
-  }
+  bool holds(op_graph const& g) const;
 
  private:
   static bool computes_the_same(op_graph const& g, op_id a, op_id b) {
@@ -73,3 +40,7 @@ class pin_guard {
 };
 
 }  // namespace neap::inline v0::detail
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/optimize/impl/pin_guard.ipp>
+#endif

@@ -1,8 +1,8 @@
 // What planning makes for graphs over the standard operators, made once in a program that is compiled apart
-// (core/compiled_once.hpp).
+// (core/separate_compilation.hpp).
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
+#include <neap/core/separate_compilation.hpp>
 #include <neap/ir/standard_operators.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/mutate/rematerialize.hpp>

@@ -3,7 +3,6 @@
 // a longer search goes on where a shorter one ends.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/work_meter.hpp>
 #include <neap/optimize/search_options.hpp>
 

@@ -1,7 +1,6 @@
 // The options of a search, and its answer.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/ir/pin_rules.hpp>
 #include <neap/optimize/pareto_front.hpp>
 #include <neap/optimize/search_policy.hpp>
@@ -105,17 +104,7 @@ struct forcing_op {
 
 namespace detail {
 /// Two times for a person, in one unit, with as many digits as it takes to tell them apart.
-NEAP_ONCE std::pair<std::string, std::string> times_told_apart(seconds_t a, seconds_t b) {
-  auto const most = std::max(a, b);
-  auto const [scale, unit] = most < 1e-3 ? std::pair{1e6, " us"}
-                             : most < 1  ? std::pair{1e3, " ms"}
-                                         : std::pair{1.0, " s"};
-  for (int digits = 3;; ++digits) {
-    char x[40], y[40];
-    std::snprintf(x, sizeof x, "%.*g", digits, a * scale), std::snprintf(y, sizeof y, "%.*g", digits, b * scale);
-    if (digits == 17 || std::string(x) != y) return {std::string(x) + unit, std::string(y) + unit};
-  }
-}
+std::pair<std::string, std::string> times_told_apart(seconds_t a, seconds_t b);
 }  // namespace detail
 
 /// What a search's answer has beside the plan.
@@ -140,48 +129,8 @@ struct search_outcome {
  protected:
   /// Why the best plan does not fit: it needs `arena`, though but `peak` is in use at once, of which `resident` is there
   /// before and after; and takes `latency`.
-  NEAP_ONCE std::string why_not(bytes_t arena, bytes_t peak, bytes_t resident, seconds_t latency) const {
-    if (fits) return {};
-    std::string s = "no plan fits: ";
-    bool const slow = latency > latency_limit_seconds * (1 + 1e-12);  // as a search counts
-    bool const large = arena > memory_limit_bytes || !slow;
-    if (large) {
-      s += "the limit is " + std::to_string(memory_limit_bytes) + " bytes, the best plan found needs " +
-           std::to_string(arena);
-      if (arena > memory_limit_bytes && peak > 0 && peak <= memory_limit_bytes)
-        s += " (the peak of " + std::to_string(peak) + " fits, addresses do not)";
-      s += ", proved to be at least " + std::to_string(lower_bound_bytes);
-      for (std::size_t i = 0; i < forcing.size() && i < 3; ++i)
-        s += (i ? ", " : "; forced by ") + forcing[i].what + " (" + std::to_string(forcing[i].bytes) + " bytes)";
-      if (forcing.empty() && resident > 0) s += "; forced by what is always there: weights, inputs, states";
-    }
-    if (slow) {
-      auto const [limit, takes] = detail::times_told_apart(latency_limit_seconds, latency);
-      s += (large ? "; and the latency limit is " : "the limit is ") + limit + ", the best plan found takes " + takes;
-    }
-    for (std::size_t i = 0; i < reasons.size() && i < 3; ++i) s += "; " + reasons[i];
-    return s;
-  }
-  NEAP_ONCE std::string summary(bytes_t arena, bytes_t peak, bytes_t resident, seconds_t latency) const {
-    std::vector<std::string> forced_by;
-    for (auto const& f : forcing) forced_by.push_back(f.what);
-    if (forcing.empty() && resident > 0 && lower_bound_bytes >= arena)
-      forced_by.emplace_back("what is always there: weights, inputs, states");
-    return detail::summary_text({.fits = fits,
-                                 .arena = arena,
-                                 .peak = peak,
-                                 .resident = resident,
-                                 .memory_limit = memory_limit_bytes == INT64_MAX ? -1 : memory_limit_bytes,
-                                 .original_peak = original.peak_bytes,
-                                 .bound = lower_bound_bytes,
-                                 .latency = latency,
-                                 .latency_limit = latency_limit_seconds < 1e300 ? latency_limit_seconds : -1,
-                                 .original_latency = original.latency,
-                                 .at_peak = at_peak,
-                                 .front = front,
-                                 .forced_by = forced_by,
-                                 .reasons = reasons});
-  }
+  std::string why_not(bytes_t arena, bytes_t peak, bytes_t resident, seconds_t latency) const;
+  std::string summary(bytes_t arena, bytes_t peak, bytes_t resident, seconds_t latency) const;
 };
 
 /// A search's answer.
@@ -206,3 +155,7 @@ struct optimized : search_outcome {
 };
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/optimize/impl/search_options.ipp>
+#endif

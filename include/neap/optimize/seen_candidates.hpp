@@ -1,7 +1,6 @@
 // The candidates that a search has met. A candidate is a graph in an order: two that differ in either are two.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/number_set.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/graph.hpp>
@@ -19,40 +18,11 @@ class candidate_digest {
  public:
   /// Nothing if the order does not have each op of the graph once and after all it must wait for. O(ops + edges), and
   /// nothing is allocated for graphs of a size met before.
-  NEAP_ONCE std::optional<digest> operator()(op_graph const& g, schedule const& order) {
-    auto const places = places_of(g, order);
-    if (!is_order_) return std::nullopt;
-    return g.digest().mix(places);
-  }
+  std::optional<digest> operator()(op_graph const& g, schedule const& order);
 
  private:
   /// The sum of one number a position: such numbers do not wait for one another, so a processor works on several at once.
-  NEAP_ONCE std::uint64_t places_of(op_graph const& g, schedule const& order) {
-    auto const n = g.op_count();
-    is_order_ = order.size() == n;
-    if (!is_order_) return 0;
-    at_.assign(n, no_id);
-    std::uint64_t sum = 0;
-    bool after_all = true;
-    for (std::uint32_t p = 0; p < n; ++p) {
-      op_id const o = order[p];
-      if (index(o) >= n || at_[o] != no_id) return is_order_ = false, 0;
-      std::uint64_t x = g.digest(o).low ^ p;
-      for (auto v : g.inputs(o)) {
-        auto const by = g.producer(v);
-        auto const where = by == nothing<op_id> ? n : at_[by];
-        after_all &= where != no_id;
-        x = (x ^ where) * 0x9fb21c651e98df25ull;
-        x ^= x >> 32;
-      }
-      for (auto before : g.order_after(o)) after_all &= at_[before] != no_id;
-      for (auto v : g.outputs(o)) x += g.is_kept(v);
-      at_[o] = p;
-      sum += scramble(x);
-    }
-    is_order_ = after_all;
-    return sum;
-  }
+  std::uint64_t places_of(op_graph const& g, schedule const& order);
 
   bool is_order_ = false;           // of the last call
   table<op_id, std::uint32_t> at_;  // scratch: the position of each op so far
@@ -62,13 +32,7 @@ class candidate_digest {
 class seen_candidates {
  public:
   /// Whether it is here for the first time; then it is added.
-  NEAP_ONCE bool add(digest const& d) {
-    auto const before = digests_.size();
-    set_.find_or_add(
-        digest_hash{}(d), [&](std::uint32_t n) { return digests_[n] == d; },
-        [&] { return digests_.push_back(d), before; });
-    return digests_.size() > before;
-  }
+  bool add(digest const& d);
   bool contains(digest const& d) const {
     return set_.contains(digest_hash{}(d), [&](std::uint32_t n) { return digests_[n] == d; });
   }
@@ -80,3 +44,7 @@ class seen_candidates {
 };
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/optimize/impl/seen_candidates.ipp>
+#endif

@@ -1,8 +1,6 @@
 // The vocabulary of memory planning: usage records in, offsets out. Data only; the algorithms live in neap/memory.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
-
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -56,12 +54,7 @@ struct plan_fault {
 
   constexpr bool empty() const { return what.empty(); }
   /// One line: "record 3: its size is negative".
-  NEAP_ONCE std::string message() const {
-    std::string line;
-    if (other >= 0) line = "records " + std::to_string(record) + " and " + std::to_string(other) + ": ";
-    else if (record >= 0) line = "record " + std::to_string(record) + ": ";
-    return line += what;
-  }
+  std::string message() const;
   friend constexpr bool operator==(plan_fault const&, plan_fault const&) = default;
 };
 
@@ -81,3 +74,7 @@ struct memory_plan {
 constexpr bool has_offsets(memory_plan const& p) { return has_offsets(p.status); }
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/plan/impl/memory_plan.ipp>
+#endif

@@ -7,7 +7,6 @@
 // serves for orders from elsewhere, and to see whether one could be better.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/simulator.hpp>
@@ -220,37 +219,7 @@ struct exact_windows {
 
   /// The order must be valid. The peak is at most the given order's. O(rounds * (ops + edges)), and for each window where
   /// the bytes are near to the peak O(sets * ops of the window).
-  NEAP_ONCE schedule operator()(flow_facts const& facts, schedule order) const {
-    if (facts.has_transfers() || order.size() < 3) return order;
-    simulator sim;
-    simulation now = sim(facts, order);
-    detail::window_order window(facts);
-    for (int round = 0; round < rounds; ++round) {
-      auto const level = now.peak_bytes - static_cast<bytes_t>(near * static_cast<double>(now.peak_bytes));
-      schedule next = order;
-      auto at = positions(next);
-      bool changed = false;
-      auto const half = std::max(ops / 2, 1u);
-      for (std::uint32_t p = 0; p < next.size();) {
-        if (now.bytes_at[p] < level) {
-          ++p;
-          continue;
-        }
-        auto const begin = p > half ? p - half : 0;
-        auto const end = window.solve(next, at, now.live, begin, ops, sets);
-        if (window.is_better()) {
-          changed = true;
-          auto const& best = window.ops();
-          for (std::uint32_t k = 0; k < best.size(); ++k) next.order[begin + k] = best[k], at[best[k]] = begin + k;
-          sim(facts, next, now);
-          order = next;
-        }
-        p = std::max(p + 1, end > half / 2 ? end - half / 2 : end);
-      }
-      if (!changed) break;
-    }
-    return order;
-  }
+  schedule operator()(flow_facts const& facts, schedule order) const;
   template <dataflow_graph G>
   schedule operator()(G const& g, schedule const& order, memory_options options = {}) const {
     return (*this)(flow_facts(g, no_cost{}, options), order);
@@ -258,3 +227,7 @@ struct exact_windows {
 };
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/schedule/impl/exact_windows.ipp>
+#endif

@@ -8,7 +8,6 @@
 // NP-hard, Sethi 1975.)
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/schedule/slide.hpp>
@@ -83,74 +82,15 @@ struct greedy_forward {
 
     static std::uint32_t number(op_id o) { return static_cast<std::uint32_t>(index(o)); }
 
-    NEAP_ONCE walk(flow_facts const& f, bool ahead) : facts(f), look_ahead(ahead) {
-      missing.assign(n, 0), waits_for.assign(n, 0), age.assign(n, 0), added.assign(n, 0), state.assign(n, 0);
-      touchers.assign(facts.storage_count(), 0), which.assign(facts.storage_count(), 0);
-      table<op_id, std::uint32_t> seen(n, no_id);
-      next.build(n, [&](auto&& pair) {
-        seen.assign(n, no_id);
-        for (auto o : id_range<op_id>(n))
-          for (auto before : facts.after(o))
-            if (seen[before] != number(o)) seen[before] = number(o), pair(before, o);
-      });
-      for (auto o : id_range<op_id>(n)) {
-        for (auto u : next[o]) ++missing[u], waits_for[u] ^= number(o);
-        for (auto s : facts.touches(o)) ++touchers[s], which[s] ^= number(o);
-        for (auto s : facts.makes(o)) added[o] += facts.bytes(s);
-      }
-      for (auto s : id_range<storage_id>(facts.storage_count()))
-        if (touchers[s] == 1 && !facts.is_kept(s)) added[op_id{which[s]}] -= facts.bytes(s);
-      key = added;
-    }
+    walk(flow_facts const& f, bool ahead);
     void offer(op_id o) { heap.push({key[o], age[o], number(o), o}); }
     /// The bytes of o with the best of the ops that can run once o has.
-    NEAP_ONCE void look(op_id o) {
-      key[o] = added[o];
-      if (look_ahead)
-        for (auto u : next[o]) {
-          if (missing[u] != 1) continue;
-          bytes_t then = added[u];
-          for (auto s : facts.touches(u))
-            if (touchers[s] == 2 && !facts.is_kept(s) && (which[s] ^ number(u)) == number(o)) then -= facts.bytes(s);
-          key[o] = std::min(key[o], added[o] + then);
-        }
-    }
+    void look(op_id o);
     void ready(op_id o, std::uint32_t clock) {
       state[o] = 1, age[o] = clock;
       look(o), offer(o);
     }
-    NEAP_ONCE schedule run() {
-      schedule s;
-      s.order.reserve(n);
-      for (auto o : id_range<op_id>(n))
-        if (missing[o] == 0) ready(o, 0);
-      while (!heap.empty()) {
-        auto const e = heap.pop();
-        auto const o = e.op;
-        if (state[o] != 1 || e.added != key[o]) continue;
-        state[o] = 2;
-        s.order.push_back(o);
-        auto const clock = static_cast<std::uint32_t>(s.size());
-        for (auto t : facts.touches(o)) {
-          which[t] ^= number(o);
-          if (--touchers[t] != 1 || facts.is_kept(t)) continue;
-          auto const last = op_id{which[t]};
-          added[last] -= facts.bytes(t);
-          if (state[last] == 1) look(last), offer(last);
-        }
-        for (auto u : next[o]) {
-          waits_for[u] ^= number(o);
-          if (--missing[u] == 0) {
-            ready(u, clock);
-          } else if (look_ahead && missing[u] == 1) {
-            auto const only = op_id{waits_for[u]};
-            if (state[only] == 1) look(only), offer(only);
-          }
-        }
-      }
-      if (s.size() != n) detail::refuse_cycle();
-      return s;
-    }
+    schedule run();
   };
 };
 
@@ -214,27 +154,7 @@ struct greedy_backward {
 struct memory_greedy {
   bool forward = true, backward = true, slide = true;  // switches, so that the worth of each can be measured
 
-  NEAP_ONCE schedule operator()(flow_facts const& facts) const {
-    simulator sim;
-    schedule best = given_order{}(facts);
-    bytes_t peak = sim.peak(facts, best);
-    auto const consider = [&](schedule const& other) {
-      auto const p = sim.peak(facts, other);
-      if (p < peak) peak = p, best = other;
-    };
-    auto const consider_slid = [&](schedule s) {
-      consider(s);
-      if (!slide) return;
-      consider(s = hoist(facts, s));
-      consider(s = sink(facts, s));
-      consider(hoist(facts, s));
-    };
-    consider_slid(best);
-    consider_slid(reverse_post_order{}(facts));
-    if (forward) consider_slid(greedy_forward{}(facts));
-    if (backward) consider_slid(greedy_backward{}(facts));
-    return best;
-  }
+  schedule operator()(flow_facts const& facts) const;
   template <dataflow_graph G>
   schedule operator()(G const& g, memory_options options = {}) const {
     return (*this)(flow_facts(g, no_cost{}, options));
@@ -242,3 +162,7 @@ struct memory_greedy {
 };
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/schedule/impl/memory_greedy.ipp>
+#endif

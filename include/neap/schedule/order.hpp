@@ -1,7 +1,6 @@
 // Orders of ops: what a scheduler is, whether an order is one, and the two plainest schedulers.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/plan/schedule.hpp>
 #include <neap/simulate/flow_facts.hpp>
@@ -23,21 +22,7 @@ concept scheduler_for = requires(S const& s, G const& g) {
 };
 
 /// Whether each op appears once and after everything it must wait for; a failure says which op does not. O(ops + edges).
-NEAP_ONCE status check_order(flow_facts const& facts, schedule const& s) {
-  auto const n = facts.op_count();
-  auto const op = [](op_id o) { return "op " + std::to_string(index(o)); };
-  if (s.size() != n) return failure{detail::text_of({"schedule: ", s.size(), " positions for ", n, " ops"})};
-  std::vector<bool> done(n);
-  for (auto o : s) {
-    if (index(o) >= n) return failure{detail::text_of({"schedule: ", op(o), " is not in the graph"})};
-    if (done[index(o)]) return failure{detail::text_of({"schedule: ", op(o), " appears twice"})};
-    for (auto before : facts.after(o))
-      if (!done[index(before)])
-        return failure{detail::text_of({"schedule: ", op(o), " stands before ", op(before), ", which it needs"})};
-    done[index(o)] = true;
-  }
-  return {};
-}
+status check_order(flow_facts const& facts, schedule const& s);
 template <dataflow_graph G>
 status check_order(G const& g, schedule const& s) {
   return check_order(flow_facts(g, no_cost{}), s);
@@ -144,3 +129,7 @@ struct given_order {
 };
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/schedule/impl/order.ipp>
+#endif

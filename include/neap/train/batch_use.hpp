@@ -11,7 +11,6 @@
 // no gradient goes through it, as through a number of labels or the sum of a mask.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/ir/operators/binary.hpp>
@@ -63,50 +62,15 @@ enum class batch_run : std::uint8_t {
 enum class linearity : std::uint8_t { none, linear, affine };
 
 /// `sums`: which inputs are partial sums.
-NEAP_ONCE linearity linearity_in(op_graph const& g, op_id o, std::span<bool const> sums) {
-  auto const is_any = [&]<class... Op>(std::type_identity<std::tuple<Op...>>) { return (g.as<Op>(o) || ...); };
-  auto const count = std::count(sums.begin(), sums.end(), true);
-  using linear = std::tuple<op::neg, op::mul_scalar, op::copy, op::reshape, op::permute, op::broadcast_to, op::slice,
-                            op::split, op::sum, op::mean, op::sum_to, op::triangle, op::cumsum, op::as_strided>;
-  using affine = std::tuple<op::add_scalar, op::add, op::sub, op::concat>;
-  using first = std::tuple<op::div, op::scale_by, op::gather, op::index_select>;
-  if (is_any(std::type_identity<linear>{})) return linearity::linear;
-  if (is_any(std::type_identity<affine>{})) return linearity::affine;
-  if (is_any(std::type_identity<first>{})) return sums[0] && count == 1 ? linearity::linear : linearity::none;
-  if (g.as<op::cast>(o)) return is_floating(g.type(g.output(o)).element) ? linearity::linear : linearity::none;
-  if (g.as<op::where>(o)) return sums[0] ? linearity::none : linearity::affine;
-  if (g.as<op::mul>(o) || g.as<op::matmul>(o)) return count == 1 ? linearity::linear : linearity::none;
-  return linearity::none;
-}
+linearity linearity_in(op_graph const& g, op_id o, std::span<bool const> sums);
 
 class batch_uses {
  public:
   /// `g`: a loss of the whole batch, whose ops are numbered in an order in which they can run; `sample`: the inputs
   /// that are cut along axis 0; `outputs`: what else is read of the whole; no gradient goes through values of `fixed`.
   /// O(ops + edges) but for ops of many inputs.
-  NEAP_ONCE batch_uses(op_graph const& g, std::span<value_id const> sample, std::span<value_id const> outputs,
-                       std::span<value_id const> fixed, std::int64_t parts)
-      : g_(g),
-        outputs_(outputs),
-        parts_(parts),
-        values_(g.value_count(), batch_value{}),
-        runs_(g.op_count(), batch_run::once),
-        first_axis_(g.op_count(), 0),
-        fixed_(g.value_count(), false) {
-    for (auto v : fixed) fixed_[v] = true;
-    for (auto v : g.sources()) {
-      auto& x = values_[v];
-      x.of_weights = g.role(v) == role::weight;
-      x.carries =
-          x.of_weights && !fixed_[v] && g.record(v).alias == alias_kind::fresh && is_floating(g.type(v).element);
-    }
-    for (auto v : sample) {
-      auto& x = values_[v];
-      x.sampled = true;
-      if (g.type(v).rank() > 0) x.use = batch_use::piece, x.axis = 0;
-    }
-    for (auto o : g.ops()) enter(o);
-  }
+  batch_uses(op_graph const& g, std::span<value_id const> sample, std::span<value_id const> outputs,
+             std::span<value_id const> fixed, std::int64_t parts);
 
   batch_value const& of(value_id v) const { return values_[v]; }
   batch_run run(op_id o) const { return runs_[o]; }
@@ -135,162 +99,17 @@ class batch_uses {
     combine how = combine::concat;
   };
 
-  NEAP_ONCE plain_vector<dim_link> links(op_id o) const {
-    auto const* c = g_.as<op::cross_entropy>(o);
-    if (c && !c->per_row && g_.inputs(o).size() == 2) {
-      tensor_layout const in[] = {g_.layout(g_.inputs(o)[0]), g_.layout(g_.inputs(o)[1]), g_.layout(g_.inputs(o)[1])};
-      tensor_layout const out[] = {g_.layout(g_.output(o, 0)), g_.layout(g_.output(o, 1))};
-      dim_context d(in, out);
-      c->relate(d);
-      return std::move(d).take();
-    }
-    if (is_detached(o)) {
-      plain_vector<dim_link> all;
-      for (int k = 0; k < g_.type(g_.output(o)).rank(); ++k)
-        all.push_back({0, static_cast<std::int16_t>(k), 0, static_cast<std::int16_t>(k), combine::concat});
-      return all;
-    }
-    return g_.links(o);
-  }
+  plain_vector<dim_link> links(op_id o) const;
 
   /// The op with inputs cut as `c.in` says, and whatever must be cut besides; nothing if it cannot be.
-  NEAP_ONCE bool complete(op_id o, std::span<dim_link const> all, cut& c) const {
-    auto const in = g_.inputs(o);
-    c.out.resize(g_.outputs(o).size(), -1);
-    for (bool again = true; again;) {
-      again = false;
-      for (auto const& l : all) {
-        auto& axis = c.in[static_cast<std::size_t>(l.input)];
-        if (axis == l.in_axis) {
-          if (l.output < 0) {
-            if (c.reduces && (c.loop != l.out_axis || c.how != l.how)) return false;
-            if (!c.reduces) again = true;
-            c.reduces = true, c.loop = l.out_axis, c.how = l.how;
-          } else {
-            auto& out = c.out[static_cast<std::size_t>(l.output)];
-            if (out >= 0 && out != l.out_axis) return false;
-            if (out < 0) out = l.out_axis, again = true;
-          }
-          continue;
-        }
-        bool const in_loop =
-            l.output < 0 ? c.reduces && c.loop == l.out_axis : c.out[static_cast<std::size_t>(l.output)] == l.out_axis;
-        if (!in_loop) continue;
-        auto const& x = values_[in[static_cast<std::size_t>(l.input)]];
-        if (axis >= 0 || x.use == batch_use::piece) {
-          if (axis >= 0 || x.carries) return false;
-        }
-        axis = l.in_axis, again = true;
-      }
-    }
-    if (c.how == combine::same) return false;
-    bool pieces = false;
-    for (std::size_t j = 0; j < c.out.size(); ++j) {
-      pieces = pieces || c.out[j] >= 0;
-      if (c.out[j] < 0 && !c.reduces) return false;
-      if (c.out[j] >= 0 && g_.type(g_.output(o, static_cast<int>(j))).dims[c.out[j]] % parts_ != 0) return false;
-    }
-    for (std::size_t i = 0; i < in.size(); ++i) {
-      if (c.in[i] < 0) continue;
-      if (g_.type(in[i]).dims[c.in[i]] % parts_ != 0) return false;
-      bool piece = false, reduced = false;
-      for (auto const& l : all)
-        if (static_cast<std::size_t>(l.input) == i && l.in_axis == c.in[i]) (l.output < 0 ? reduced : piece) = true;
-      if (!piece && !reduced) return false;                          // the op says nothing of that axis
-      if (pieces && c.reduces && !(piece && reduced)) return false;  // two loops of the op
-    }
-    return true;
-  }
+  bool complete(op_id o, std::span<dim_link const> all, cut& c) const;
 
   /// Whether op o is the concat or the reshape of a stack along a new axis in front of the batch's: pieces one after
   /// another along the batch's axis, which the reshape separates again. A part stacks its pieces; the relations of either
   /// op alone do not show it.
-  NEAP_ONCE bool stacks(op_id o, cut& c) const {
-    bool const first = g_.as<op::concat>(o) != nullptr;
-    if (!first && !g_.as<op::reshape>(o)) return false;
-    auto const joined = first ? g_.output(o) : g_.inputs(o)[0];
-    auto const maker = g_.producer(joined);
-    if (maker == nothing<op_id> || !g_.as<op::concat>(maker) || g_.uses(joined).size() != 1) return false;
-    auto const reader = g_.uses(joined)[0].op;
-    if (!g_.as<op::reshape>(reader) || std::ranges::find(outputs_, joined) != outputs_.end()) return false;
-    auto const parts = g_.inputs(maker);
-    auto const& dims = g_.type(parts[0]).dims;
-    int const k = op::detail::plain_axis(g_.as<op::concat>(maker)->axis, dims.rank());
-    shape stacked = dims;
-    if (dims.rank() == max_rank) return false;
-    stacked.insert(k, static_cast<std::int64_t>(parts.size()));
-    if (g_.type(g_.output(reader)).dims != stacked || dims[k] % parts_ != 0) return false;
-    bool pieces = false;
-    for (auto v : parts) {
-      auto const& x = values_[v];
-      if (x.use == batch_use::piece ? x.axis != k : x.use != batch_use::whole) return false;
-      if (g_.type(v).dims[k] != dims[k]) return false;
-      pieces |= x.use == batch_use::piece;
-    }
-    if (!pieces) return false;
-    c.in.resize(g_.inputs(o).size(), k);
-    c.out.resize(1, first ? k : k + 1);
-    return true;
-  }
+  bool stacks(op_id o, cut& c) const;
 
-  NEAP_ONCE void enter(op_id o) {
-    auto const in = g_.inputs(o);
-    first_axis_[o] = static_cast<std::uint32_t>(axes_.size());
-    for (std::size_t i = 0; i < std::max<std::size_t>(in.size(), 1); ++i)
-      axes_.push_back(-1), combined_.push_back(combine::sum);
-
-    batch_value all;  // what the outputs have of the inputs
-    bool carrying_in = false, updates = false;
-    batch_value const* mixed = nullptr;
-    for (auto v : in) {
-      auto const& x = values_[v];
-      all.sampled |= x.sampled, all.of_weights |= x.of_weights, all.gathers |= x.gathers, carrying_in |= x.carries;
-      if (x.gathers) all.by = x.by;
-      if (x.use == batch_use::mixed && !mixed) mixed = &x;
-    }
-    bool carries = false;
-    for (auto v : g_.outputs(o)) {
-      updates |= g_.record(v).alias == alias_kind::update;
-      carries |= carrying_in && is_floating(g_.type(v).element) && !fixed_[v];
-    }
-    if (updates) carries = false;
-    if (mixed) return mix(o, all, mixed->why, mixed->by);
-    if (!all.sampled) return give_whole(o, all, carries && carrying_in);
-    if (updates) {
-      if (!all.of_weights) return give_whole(o, all, false);
-      return mix(o, all, mixing::written, o);
-    }
-
-    bool pieces = false, sums = false;
-    for (auto v : in) {
-      pieces |= values_[v].use == batch_use::piece;
-      sums |= carries && values_[v].use == batch_use::partial && values_[v].carries;
-    }
-    if (sums) return enter_linear(o, all);
-    if (!pieces) {
-      if (carries && all.gathers) return mix(o, all, mixing::joins, all.by);
-      return give_whole(o, all, carries);
-    }
-    if (cut c; stacks(o, c)) return give_parts(o, all, c, carrying_in);
-    auto const relations = links(o);
-    auto const own = std::span<dim_link const>(relations.data(), relations.size());
-    for (bool carrying_only : {false, true}) {
-      cut c;
-      bool any = false, skipped = false;
-      for (auto v : in) {
-        auto const& x = values_[v];
-        bool const cuts = x.use == batch_use::piece && (x.carries || !carrying_only);
-        skipped |= x.use == batch_use::piece && !cuts;
-        any |= cuts;
-        c.in.push_back(cuts ? x.axis : -1);
-      }
-      if (!any || (carrying_only && !skipped) || !complete(o, own, c)) continue;
-      return give_parts(o, all, c, carrying_in);
-    }
-    if (carries) return mix(o, all, mixing::joins, o);
-    all.gathers = true, all.by = o;
-    give_whole(o, all, false);
-  }
+  void enter(op_id o);
 
   bool carries_out(value_id v, bool carrying_in) const {
     return carrying_in && is_floating(g_.type(v).element) && !fixed_[v];
@@ -300,36 +119,8 @@ class batch_uses {
     x.use = batch_use::whole;
     for (auto v : g_.outputs(o)) x.carries = carries_out(v, carries), values_[v] = x;
   }
-  NEAP_ONCE void give_parts(op_id o, batch_value x, cut const& c, bool carrying_in) {
-    runs_[o] = batch_run::part;
-    combined_[first_axis_[o]] = c.how;
-    for (std::size_t i = 0; i < c.in.size(); ++i) axes_[first_axis_[o] + i] = c.in[i];
-    x.gathers = false, x.by = nothing<op_id>;
-    for (std::size_t j = 0; j < c.out.size(); ++j) {
-      auto const v = g_.output(o, static_cast<int>(j));
-      x.carries = carries_out(v, carrying_in);
-      x.axis = c.out[j];
-      x.use = c.out[j] >= 0 ? batch_use::piece : batch_use::partial;
-      x.how = c.how == combine::max || c.how == combine::min ? c.how : combine::sum;
-      values_[v] = x;
-      // The gradient of an extreme goes to one part, and which one is not known before.
-      if (x.use == batch_use::partial && x.how != combine::sum && x.carries) return mix(o, x, mixing::extreme, o);
-    }
-  }
-  NEAP_ONCE void enter_linear(op_id o, batch_value x) {
-    auto const in = g_.inputs(o);
-    bool is_sum[64] = {};
-    bool alone = in.size() <= 64;
-    for (std::size_t i = 0; alone && i < in.size(); ++i) {
-      auto const& y = values_[in[i]];
-      is_sum[i] = y.use == batch_use::partial && y.carries;
-      alone = is_sum[i] || y.use != batch_use::piece || !y.carries;
-    }
-    if (!alone || linearity_in(g_, o, {is_sum, in.size()}) == linearity::none) return mix(o, x, mixing::not_linear, o);
-    runs_[o] = batch_run::linear;
-    x.use = batch_use::partial, x.how = combine::sum, x.gathers = false, x.by = nothing<op_id>;
-    for (auto v : g_.outputs(o)) x.carries = carries_out(v, true), values_[v] = x;
-  }
+  void give_parts(op_id o, batch_value x, cut const& c, bool carrying_in);
+  void enter_linear(op_id o, batch_value x);
   void mix(op_id o, batch_value x, mixing why, op_id by) {
     runs_[o] = batch_run::late;
     x.use = batch_use::mixed, x.why = why, x.by = by, x.carries = false;
@@ -348,3 +139,7 @@ class batch_uses {
 };
 
 }  // namespace neap::inline v0::detail
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/train/impl/batch_use.ipp>
+#endif

@@ -6,7 +6,6 @@
 //   neap::requires_gradient(model, "*.lora_*", true);  // its adapters
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/model/parameters.hpp>
 #include <neap/train/path_pattern.hpp>
 
@@ -20,31 +19,15 @@ namespace neap::inline v0 {
 namespace detail {
 
 /// "; its weights are a, b, c and 5 more".
-NEAP_ONCE std::string names_of(std::span<named_tensor const> named) {
-  constexpr std::size_t shown = 6;
-  std::string text;
-  for (std::size_t i = 0; i < named.size() && i < shown; ++i) text += (i ? ", " : "; its weights are ") + named[i].name;
-  if (named.size() > shown) text += " and " + std::to_string(named.size() - shown) + " more";
-  return text;
-}
+std::string names_of(std::span<named_tensor const> named);
 
 /// Which weights of a model were frozen when a step was made.
 class freeze_record {
  public:
   freeze_record() = default;
-  NEAP_ONCE explicit freeze_record(std::span<named_tensor const> weights) : weights_(weights.begin(), weights.end()) {
-    for (auto const& w : weights_) frozen_.push_back(w.tensor.storage()->is_frozen());
-  }
+  explicit freeze_record(std::span<named_tensor const> weights);
   /// Throws neap::error if a weight was frozen or freed since. Takes no memory where none was. O(weights).
-  NEAP_ONCE void require_unchanged(std::string_view who, std::source_location at) const {
-    for (std::size_t i = 0; i < weights_.size(); ++i)
-      if (bool const now = weights_[i].tensor.storage()->is_frozen(); now != frozen_[i])
-        throw_error(
-            context_access::place(at),
-            {who, ": requires_gradient has ", (now ? "frozen" : "freed"), " the weight \"", weights_[i].name,
-             "\" since the step was made: make step and trainer anew, with training_options{.state = &state} to "
-             "go on with the states"});
-  }
+  void require_unchanged(std::string_view who, std::source_location at) const;
 
  private:
   std::vector<named_tensor> weights_;
@@ -68,3 +51,7 @@ void requires_gradient(Model& model, std::string_view pattern, bool wanted,
 }
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/train/impl/freeze.ipp>
+#endif

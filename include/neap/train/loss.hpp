@@ -124,19 +124,7 @@ part_kinds kinds_of(Part const&... part) {
 }
 /// Throws the error `e` that is being handled on, with a better reason where inputs and targets seem to have changed places: whole numbers were given to
 /// the model, which refused their type, and the target is of floats; or the other way round.
-[[noreturn]] NEAP_ONCE void refuse_parts(error const& e, part_kinds const& inputs, part_kinds const& target) {
-  std::string what = e.what();
-  bool const of_types = what.find("element types differ") != what.npos || what.find("needs f") != what.npos ||
-                        what.find("floating") != what.npos || what.find("i64") != what.npos;
-  bool const swapped = (inputs.whole && !inputs.floats && target.floats && !target.whole) ||
-                       (inputs.floats && !inputs.whole && target.whole && !target.floats);
-  if (!swapped || !of_types) throw;
-  if (auto const behind = what.find(": are whole numbers"); behind != what.npos) what.resize(behind);
-  if (auto const behind = what.find(": cast"); behind != what.npos) what.resize(behind);
-  throw_error(context_access::place({}),
-              {"the parts of the batch seem to be swapped: the model was given ", inputs.first, ", the target is ",
-               target.first, ", and the target comes last (", what, ")"});
-}
+[[noreturn]] void refuse_parts(error const& e, part_kinds const& inputs, part_kinds const& target);
 
 /// loss(model, sample), or loss(model(all but the last...), last). In the second form what the model gave is the output
 /// "prediction", if it is to be kept.
@@ -179,3 +167,7 @@ loss_result loss_of(Loss const& loss, Model& model, Sample const& sample, bool k
 }  // namespace detail
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/train/impl/loss.ipp>
+#endif

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <neap/backend/types.hpp>
-#include <neap/core/compiled_once.hpp>
 #include <neap/model/context.hpp>
 
 #include <cstdint>
@@ -30,19 +29,11 @@ struct mixed {
 
 namespace detail {
 /// Throws neap::error for a precision that is none.
-NEAP_ONCE void require_mixed(mixed const& m, std::source_location at) {
-  auto const refuse = [&](auto const&... what) {
-    throw_error(context_access::place(at), {"training_step: ", what...});
-  };
-  if (!is_low(m.element)) refuse("mixed precision computes in bf16 or f16, not in ", name_of(m.element));
-  if (!(m.loss_scale > 0 && m.loss_scale < std::numeric_limits<double>::infinity()))
-    refuse("the loss scale must be a finite number above 0, was given ", m.loss_scale);
-  if (m.growth_steps < 1) refuse("the loss scale grows after at least 1 step, was given ", m.growth_steps);
-  if (!(m.growth >= 1 && m.growth < std::numeric_limits<double>::infinity()))
-    refuse("the loss scale grows by a factor of at least 1, was given ", m.growth);
-  if (!(m.backoff > 0 && m.backoff <= 1))
-    refuse("the loss scale shrinks by a factor above 0 and at most 1, was given ", m.backoff);
-}
+void require_mixed(mixed const& m, std::source_location at);
 }  // namespace detail
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/train/impl/mixed.ipp>
+#endif

@@ -8,7 +8,6 @@
 // operators.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/number_map.hpp>
 #include <neap/ir/operators/update.hpp>
 #include <neap/model/functions/movement.hpp>
@@ -173,25 +172,10 @@ struct muon {
   std::vector<tensor_type> state_types(tensor const& w, std::string_view path) const {
     return std::vector<tensor_type>(is_matrix(w, path) ? 1 : 2, state_like(w));
   }
-  NEAP_ONCE void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
-    auto const& n = in.numbers();
-    if (is_matrix(w, in.path())) {
-      op::muon o;
-      o.nesterov = nesterov, o.iterations = iterations, o.rms = rms;
-      tensor own = apply(op::slice{0, 0, 3}, {n});
-      if (n.size(0) > 8) own = concat({own, apply(op::slice{0, 8, 9}, {n})}, 0);  // whether the step counts
-      apply(o, {w, g, s[0], own});
-    } else {
-      apply(op::adamw{}, {w, g, s[0], s[1], in.now(), apply(op::slice{0, 3, n.size(0)}, {n})});
-    }
-  }
+  void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const;
 
  private:
-  NEAP_ONCE bool is_matrix(tensor const& w, std::string_view path) const {
-    for (auto const& p : use_adamw_for)
-      if (detail::matches(p, path)) return false;
-    return w.rank() >= 2;
-  }
+  bool is_matrix(tensor const& w, std::string_view path) const;
 };
 
 namespace detail {
@@ -230,24 +214,7 @@ class training_state {
   tensor const& loss_scale_source() const { return loss_scale_; }
   tensor const& good_steps_source() const { return good_steps_; }
   /// The states of a weight, valid until the next call; those of `types` that are not there yet are made.
-  NEAP_ONCE std::vector<tensor> const& of(tensor const& weight, std::span<tensor_type const> types = {}) {
-    auto const* key = weight.storage().get();
-    if (auto* l = detail::computation_listener::active()) {
-      auto const row = rows_.find(key);
-      if (row == number_map::none || states_[row].size() < types.size())
-        l->grows(steps_,
-                 [this, weight, all = std::vector<tensor_type>(types.begin(), types.end())] { (void)of(weight, all); });
-    }
-    if (rows_.add(key, static_cast<std::uint32_t>(weights_.size()))) {
-      weights_.push_back(weight);
-      states_.emplace_back();
-    }
-    auto& states = states_[rows_.find(key)];
-    while (states.size() < types.size())
-      states.push_back(
-          detail::reported(detail::make_owned(types[states.size()], initialiser::constant(0), role::state)));
-    return states;
-  }
+  std::vector<tensor> const& of(tensor const& weight, std::span<tensor_type const> types = {});
 
   /// A part of what a compiled function takes.
   friend auto neap_fields(training_state& self) {
@@ -305,3 +272,7 @@ constexpr bool check_optimizer() {
 }  // namespace detail
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/train/impl/optimizer.ipp>
+#endif

@@ -1,7 +1,6 @@
 // What passes share that move ops within a program: an order, and how far an op may wait in it.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/error.hpp>
 #include <neap/ir/traversal.hpp>
 
@@ -19,19 +18,11 @@ struct program_places {
       next_writer;  // the place of the first op that must run after this one; the number of ops: none
 
   /// Throws neap::error, beginning with `who`, for a graph with parts or a cycle.
-  NEAP_ONCE program_places(op_graph const& g, std::string_view who)
-      : order(topological_order(g)),
-        place(g.op_count(), 0),
-        next_writer(g.op_count(), g.op_count()) {
-    if (!g.parts().empty()) throw_error({who, ": the graph has parts"});
-    for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
-    for (auto o : order)
-      for (auto v : g.inputs(o))
-        if (auto const p = g.producer(v); p != nothing<op_id> && place[p] > place[o])
-          throw_error({who, ": the graph has a cycle at op ", index(o)});
-    for (auto o : order)
-      for (auto before : g.order_after(o)) next_writer[before] = std::min(next_writer[before], place[o]);
-  }
+  program_places(op_graph const& g, std::string_view who);
 };
 
 }  // namespace neap::inline v0::detail
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/train/impl/program_places.ipp>
+#endif

@@ -5,7 +5,6 @@
 //   run(batch, {.rate = 1e-4});
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/philox.hpp>
 #include <neap/model/functions/random.hpp>
 #include <neap/model/parameter.hpp>
@@ -63,28 +62,8 @@ class step_numbers {
   step_numbers(Optimizer const& o, std::span<parameter_group const> groups, double loss_scale, tensor counter,
                found_scale found = {})
       : step_numbers(names_of<Optimizer>(), values_of(o), groups, loss_scale, std::move(counter), std::move(found)) {}
-  NEAP_ONCE step_numbers(std::vector<std::string_view> names, std::vector<scheduled> const& values,
-                         std::span<parameter_group const> groups, double loss_scale, tensor counter,
-                         found_scale found = {})
-      : names_(std::move(names)),
-        counter_(std::move(counter)),
-        seed_(number(dtype::i64)),
-        found_(std::move(found)),
-        loss_scale_(loss_scale) {
-    groups_.push_back({"", values, {}, 1, false});
-    for (auto const& g : groups) {
-      require_number(g, "rate", g.rate || g.rate_factor != 1);
-      require_number(g, "weight_decay", g.weight_decay.has_value());
-      group mine{g.match, values, {}, g.rate_factor, false};
-      for (std::size_t k = 0; k < names_.size(); ++k) {
-        if (is_named(k, "rate") && g.rate) mine.values[k] = *g.rate, mine.own_rate = true;
-        if (is_named(k, "weight_decay") && g.weight_decay) mine.values[k] = *g.weight_decay, mine.own_decay = true;
-      }
-      groups_.push_back(std::move(mine));
-    }
-    for (auto& g : groups_) g.numbers = number(dtype::f64, {static_cast<std::int64_t>(names_.size())});
-    if (loss_scale_ != 0) scale32_ = number(dtype::f32), scale64_ = number(dtype::f64), unscale_ = number(dtype::f64);
-  }
+  step_numbers(std::vector<std::string_view> names, std::vector<scheduled> const& values,
+               std::span<parameter_group const> groups, double loss_scale, tensor counter, found_scale found = {});
 
   tensor const& counter() const { return counter_; }
   tensor const& seed() const { return seed_; }
@@ -109,26 +88,10 @@ class step_numbers {
     return {};
   }
   /// The tensors that set() writes, and their names.
-  NEAP_ONCE std::vector<named_tensor> sources() const {
-    std::vector<named_tensor> all;
-    for (auto const& g : groups_) all.push_back({g.match.empty() ? "numbers" : "numbers." + g.match, g.numbers});
-    all.push_back({"seed", seed_});
-    if (finds_scale()) all.push_back({"loss_scale", found_.scale}), all.push_back({"good_steps", found_.good_steps});
-    if (loss_scale_ != 0)
-      for (auto const& [name, x] :
-           {std::pair{"loss_scale", &scale32_}, {"loss_scale", &scale64_}, {"loss_unscale", &unscale_}})
-        all.push_back({name, *x});
-    return all;
-  }
+  std::vector<named_tensor> sources() const;
 
   /// Other tensors in place of sources(), in their order, of equal types.
-  NEAP_ONCE void replace_sources(std::span<tensor const> by) {
-    std::size_t k = 0;
-    for (auto& g : groups_) g.numbers = by[k++];
-    seed_ = by[k++];
-    if (scales_loss())
-      for (auto* x : {&scale32_, &scale64_, &unscale_}) *x = by[k++];
-  }
+  void replace_sources(std::span<tensor const> by);
 
   /// Writes the numbers of the next step, by the counter of those that were taken. Throws neap::error for settings that
   /// the step has no use for.
@@ -136,61 +99,7 @@ class step_numbers {
     set(s, *reinterpret_cast<std::int64_t const*>(counter_.storage()->data()) + 1, at);
   }
   /// The same for the step of this number.
-  NEAP_ONCE void set(step_settings const& s, std::int64_t step, std::source_location at) const {
-    auto const refuse = [&](std::string const& what) { throw_error(context_access::place(at), {what}); };
-    bool rate = !s.rate, momentum = !s.momentum, decay = !s.weight_decay;
-    for (auto const& g : groups_) {
-      auto* const to = reinterpret_cast<double*>(g.numbers.storage()->data());
-      double along = 1;  // what a said rate is of the optimizer's
-      for (std::size_t k = 0; k < names_.size(); ++k) {
-        double x = g.values[k].at(step);
-        bool const is_rate = is_named(k, "rate"), is_decay = is_named(k, "weight_decay");
-        if (is_rate) {
-          if (s.rate && !g.own_rate) {
-            bool const base = names_[k] == "rate";
-            if (base) along = x > 0 ? *s.rate / x : 1;
-            x = base ? *s.rate : x * along;
-          }
-          x *= g.own_rate ? 1 : g.rate_factor;
-          rate = true;
-        }
-        if (names_[k] == "momentum" && s.momentum) x = *s.momentum, momentum = true;
-        if (is_decay) {
-          if (s.weight_decay && !g.own_decay) x = *s.weight_decay;
-          decay = true;
-        }
-        if (auto const must = demand_on(k); !may_be(must, x))
-          refuse("the optimizer's " + std::string(names_[k]) + (g.match.empty() ? "" : " for \"" + g.match + "\"") +
-                 " is " + std::to_string(x) + " in step " + std::to_string(step) + ", and must be " +
-                 (must == demand::below_one ? "at least 0 and below 1" : "a finite number of at least 0"));
-        to[k] = x;
-      }
-    }
-    for (auto [used, name] : {std::pair{rate, "rate"}, {momentum, "momentum"}, {decay, "weight_decay"}})
-      if (!used) refuse(std::string("the optimizer of this step has no ") + name);
-    if (s.loss_scale && finds_scale())
-      refuse(
-          "this step finds its loss scale, which is a state of the training: give training_options{.loss_scale = ...} "
-          "for one that stays");
-    if (finds_scale())
-      if (auto& x = *reinterpret_cast<double*>(found_.scale.storage()->data()); x == 0) x = found_.how.loss_scale;
-    if (s.loss_scale && !scales_loss())
-      refuse("this step was made without a loss scale: give training_options{.loss_scale = ...}");
-    if (loss_scale_ != 0) {
-      double const x = s.loss_scale.value_or(loss_scale_);
-      if (!(x > 0 && x < std::numeric_limits<double>::infinity()))
-        refuse("the loss scale must be a finite number above 0, was given " + std::to_string(x));
-      *reinterpret_cast<float*>(scale32_.storage()->data()) = static_cast<float>(x);
-      *reinterpret_cast<double*>(scale64_.storage()->data()) = x;
-      *reinterpret_cast<double*>(unscale_.storage()->data()) = 1 / x;
-    }
-    std::int64_t draws = 0;  // what is added to the number of the step
-    if (s.seed) {
-      auto const four = philox{*s.seed}(0, 2);
-      draws = static_cast<std::int64_t>((four[0] | std::uint64_t{four[1]} << 32) >> 2);
-    }
-    *reinterpret_cast<std::int64_t*>(seed_.storage()->data()) = draws;
-  }
+  void set(step_settings const& s, std::int64_t step, std::source_location at) const;
 
  private:
   template <class Optimizer>
@@ -225,12 +134,7 @@ class step_numbers {
     return d == demand::none || (x >= 0 && x < (d == demand::below_one ? 1 : std::numeric_limits<double>::infinity()));
   }
   /// Throws neap::error if a group changes a number that the optimizer has not.
-  NEAP_ONCE void require_number(parameter_group const& g, char const* what, bool changed) const {
-    for (std::size_t k = 0; k < names_.size(); ++k) changed = changed && !is_named(k, what);
-    if (changed)
-      throw_error(context_access::place({}), {"training_step: the group \"", g.match, "\" has a ", what,
-                                              " of its own, and the optimizer has no such number"});
-  }
+  void require_number(parameter_group const& g, char const* what, bool changed) const;
   /// "rate", and "others.rate" of an optimizer that updates some weights in another way.
   bool is_named(std::size_t k, std::string_view what) const {
     auto const name = names_[k];
@@ -244,9 +148,7 @@ class step_numbers {
     double rate_factor = 1;
     bool own_rate = false, own_decay = false, used = false;
   };
-  NEAP_ONCE static tensor number(dtype t, shape const& s = {}) {
-    return make_owned({t, s}, initialiser::constant(0), role::state);
-  }
+  static tensor number(dtype t, shape const& s = {});
 
   std::vector<std::string_view> names_;
   std::vector<group> groups_;  // the first is of all that are in no other
@@ -258,3 +160,7 @@ class step_numbers {
 }  // namespace detail
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/train/impl/step_numbers.ipp>
+#endif

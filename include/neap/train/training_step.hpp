@@ -6,7 +6,7 @@
 //   auto step = neap::training_step(model, std::pair{x, y}, neap::cross_entropy{}, neap::adamw{.rate = 3e-4});
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
+#include <neap/core/separate_compilation.hpp>
 #include <neap/ir/pin_rules.hpp>
 #include <neap/train/accumulate.hpp>
 #include <neap/train/activation_recovery.hpp>
@@ -129,48 +129,14 @@ class step_verdict {
   }
 
   /// The sum of the gradients' squares; empty where all steps count.
-  NEAP_ONCE tensor const& see(std::vector<tensor>& gradients) {
-    if (numbers_.finds_scale()) total_ = sum_of_squares(gradients);
-    return total_;
-  }
+  tensor const& see(std::vector<tensor>& gradients);
   /// A weight's numbers as its update reads them: with the sum, if there is one.
-  NEAP_ONCE tensor with_verdict(tensor const& numbers) {
-    if (total_.is_empty()) return numbers;
-    for (auto const& [of, made] : joined_)
-      if (of == numbers.storage().get()) return made;
-    tensor made = concat({numbers, reshape(total_, {1})}, 0);
-    joined_.emplace_back(numbers.storage().get(), made);
-    return made;
-  }
+  tensor with_verdict(tensor const& numbers);
   /// When all is updated.
-  NEAP_ONCE void finish() {
-    if (total_.is_empty()) return;
-    auto* const trace = tracer::active();
-    for (std::size_t i = 0; i < buffers_.size(); ++i) {
-      auto const& b = buffers_[i].tensor;
-      tensor const before = trace                                    ? trace->before_updates(b)
-                            : b.storage()->version() != versions_[i] ? before_[i]
-                                                                     : tensor();
-      if (before.is_empty()) continue;
-      name_scope const here(buffers_[i].name);
-      apply(op::take_back{}, {b, before, total_});
-    }
-    name_scope const here("loss_scale");
-    apply(op::count_back{}, {numbers_.counter(), total_});
-    auto const& f = numbers_.found();
-    apply(op::move_loss_scale{f.how.growth, f.how.backoff, f.how.growth_steps}, {f.scale, f.good_steps, total_});
-  }
+  void finish();
 
  private:
-  NEAP_ONCE void begin() {
-    no_gradient const off;
-    numbers_.set_unscale(apply(op::reciprocal{}, {numbers_.found().scale}));
-    if (tracer::active()) return;
-    for (auto const& b : buffers_) {
-      versions_.push_back(b.tensor.storage()->version());
-      before_.push_back(apply(op::copy{}, {b.tensor}));
-    }
-  }
+  void begin();
 
   step_numbers& numbers_;
   tensor total_;
@@ -181,70 +147,20 @@ class step_verdict {
 };
 
 /// The weights that are not frozen.
-NEAP_ONCE std::vector<named_tensor> unfrozen(std::vector<named_tensor> named) {
-  std::erase_if(named, [](named_tensor const& w) { return w.tensor.is_frozen(); });
-  return named;
-}
+std::vector<named_tensor> unfrozen(std::vector<named_tensor> named);
 
 /// The model's weights that are trained. The patterns of groups may match frozen weights alone. Throws neap::error for what
 /// cannot be trained as the options say, and if all weights are frozen.
-NEAP_ONCE std::vector<named_tensor> trainable(std::span<named_tensor const> named, training_options const& options,
-                                              step_numbers& numbers, std::source_location at) {
-  for (auto& w : named) (void)numbers.of(w.name);
-  auto weights = unfrozen({named.begin(), named.end()});
-  if (weights.empty() && !named.empty())
-    throw_error(
-        context_access::place(at),
-        {"training_step: all weights of the model are frozen, nothing would train: requires_gradient(part, true) "
-         "lets a part train",
-         names_of(named)});
-  for (auto const& w : weights)
-    if (!is_floating(w.tensor.element()))
-      throw_error(context_access::place(at), {"training_step: the weight ", w.name, " is ", w.tensor.type(),
-                                              ", which cannot be trained: make it a neap::buffer"});
-  if (auto const g = numbers.unused_group(); !g.empty())
-    throw_error(context_access::place(at),
-                {"training_step: no weight of the model is in the group \"", g, "\"", names_of(named)});
-  if (options.micro_batches < 1)
-    throw_error(context_access::place(at), {"training_step: micro_batches must be at least 1"});
-  if (!(options.clip_norm >= 0))
-    throw_error(context_access::place(at),
-                {"training_step: clip_norm must not be negative, was given ", options.clip_norm, "; 0 does not clip"});
-  if (!(options.loss_scale >= 0 && options.loss_scale < std::numeric_limits<double>::infinity()))
-    throw_error(context_access::place(at), {"training_step: the loss scale must be a finite number above 0, was given ",
-                                            options.loss_scale, "; 0 does not scale"});
-  return weights;
-}
+std::vector<named_tensor> trainable(std::span<named_tensor const> named, training_options const& options,
+                                    step_numbers& numbers, std::source_location at);
 
 /// Throws neap::error if a pattern of an optimizer's matches the path of no weight.
-NEAP_ONCE void require_matches(std::span<std::string const> patterns, std::span<named_tensor const> named,
-                               std::source_location at) {
-  for (auto const& p : patterns) {
-    bool found = false;
-    for (auto const& w : named) found = found || matches(p, w.name);
-    if (!found)
-      throw_error(context_access::place(at), {"training_step: the optimizer names weights \"", p,
-                                              "\", and no weight of the model is among them", names_of(named)});
-  }
-}
+void require_matches(std::span<std::string const> patterns, std::span<named_tensor const> named,
+                     std::source_location at);
 
 /// Throws neap::error if the training has other states of the weight than an optimizer that keeps states of these types.
-NEAP_ONCE void require_states(std::span<tensor_type const> types, tensor const& weight, std::string const& path,
-                              training_state& state) {
-  auto const& there = state.of(weight);
-  if (there.empty()) return;
-  std::string what;
-  if (there.size() != types.size())
-    what = std::to_string(there.size()) + " states of the weight " + path + ", the optimizer keeps " +
-           std::to_string(types.size());
-  for (std::size_t k = 0; what.empty() && k < types.size(); ++k)
-    if (there[k].type() != types[k])
-      what = "a state " + to_string(there[k].type()) + " of the weight " + path + ", where the optimizer keeps " +
-             to_string(types[k]);
-  if (!what.empty())
-    throw_error(context_access::place({}), {"training_step: the training has ", what,
-                                            ": they are another optimizer's; give a new training_state"});
-}
+void require_states(std::span<tensor_type const> types, tensor const& weight, std::string const& path,
+                    training_state& state);
 
 /// The types of the states that the optimizer keeps of a weight. Throws neap::error if the training has others of it.
 template <class Optimizer>
@@ -256,9 +172,7 @@ std::vector<tensor_type> states_kept(Optimizer const& optimizer, tensor const& w
 }
 
 /// What may be wrong besides, where parts of a model hold nothing.
-NEAP_ONCE std::string or_never_made(std::string const& absent) {
-  return absent.empty() ? "" : " Or was a module never made: " + absent + "?";
-}
+std::string or_never_made(std::string const& absent);
 
 /// One step, in whichever mode this thread is.
 template <class Model, class Sample, class Loss, class Optimizer>
@@ -351,17 +265,8 @@ void fuse_updates_of(training_program<Ops>& p, training_program<Ops> const* like
 
 /// Tells a trace the names of what a step has beside the model's tensors; `states`: names of the optimizer's, and the types
 /// of those that each weight has.
-NEAP_ONCE void name_sources(tracer& t, step_numbers const& numbers, training_state& state,
-                            std::span<named_tensor const> weights, std::vector<std::string_view> const& states,
-                            std::vector<std::vector<tensor_type>> const& types) {
-  t.set_name(state.counter(), "step");
-  for (auto const& s : numbers.sources()) t.set_name(s.tensor, s.name);
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    auto const& w = weights[i];
-    auto const& of_weight = state.of(w.tensor, types[i]);
-    for (std::size_t k = 0; k < types[i].size(); ++k) t.set_name(of_weight[k], w.name + "." + std::string(states[k]));
-  }
-}
+void name_sources(tracer& t, step_numbers const& numbers, training_state& state, std::span<named_tensor const> weights,
+                  std::vector<std::string_view> const& states, std::vector<std::vector<tensor_type>> const& types);
 
 /// The program of a step that has been traced; `like`: made as this one was, for another sample.
 template <class Ops>
@@ -484,26 +389,11 @@ class eager_result : public tensor {
   }
 
   /// What the loss gave beside the number, by its name. Throws neap::error if there is no such output.
-  NEAP_ONCE tensor output(std::string_view name, std::source_location at = std::source_location::current()) const {
-    std::string known;
-    for (auto const& o : outputs_) {
-      if (o.name == name) return o.tensor;
-      known += (known.empty() ? "" : ", ") + o.name;
-    }
-    throw_error(context_access::place(at), {"eager_step: the step has no output \"", name, "\"",
-                                            (known.empty() ? std::string() : "; it has " + known)});
-  }
+  tensor output(std::string_view name, std::source_location at = std::source_location::current()) const;
   std::vector<named_tensor> const& outputs() const { return outputs_; }
   /// The gradient of a weight, by its path, as it was used: after clipping. Throws neap::error if gradients are not kept
   /// (training_options::keep_gradients), or none of the trained weights has this path.
-  NEAP_ONCE tensor gradient(std::string_view weight, std::source_location at = std::source_location::current()) const {
-    for (std::size_t i = 0; i < gradients_.size(); ++i)
-      if (trained_[i] == weight) return gradients_[i];
-    throw_error(context_access::place(at),
-                {"eager_step: the gradient of \"", weight, "\" is not known: ",
-                 gradients_.empty() ? "take the step with training_options{.keep_gradients = true}"
-                                    : "no weight that the loss depends on, and that is not frozen, has this path"});
-  }
+  tensor gradient(std::string_view weight, std::source_location at = std::source_location::current()) const;
 
  private:
   std::vector<named_tensor> outputs_;
@@ -533,3 +423,7 @@ eager_result eager_step(Model& model, Sample const& sample, Loss const& loss, Op
 }
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/train/impl/training_step.ipp>
+#endif

@@ -6,7 +6,6 @@
 // the orders of the first two factors; the third, new here, settles the moments near the bound before the others.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 #include <neap/memory/bounds.hpp>
@@ -46,7 +45,7 @@ struct fit_ground {
   std::vector<std::uint32_t> degree;       // of each record: how many live with it, itself included
   std::uint32_t sections = 0;
 
-  NEAP_ONCE constexpr explicit fit_ground(memory_problem const& p) : life(p.count(), section_range{}) {
+  constexpr explicit fit_ground(memory_problem const& p) : life(p.count(), section_range{}) {
     auto const n = p.count();
     plain_vector<time_stretch> stretches;
     stretches.reserve(n);
@@ -126,8 +125,8 @@ struct keyed {
 
 /// Puts record i at the lowest place not below `from` that is free over its life, and says where. The space's first
 /// section is `origin`.
-NEAP_ONCE constexpr std::int64_t put_lowest(memory_problem const& p, fit_ground const& ground, free_space& space,
-                                            std::size_t i, std::uint32_t origin = 0, std::int64_t from = 0) {
+constexpr std::int64_t put_lowest(memory_problem const& p, fit_ground const& ground, free_space& space, std::size_t i,
+                                  std::uint32_t origin = 0, std::int64_t from = 0) {
   auto const shifted = [&](section_range r) { return section_range{r.begin - origin, r.end - origin}; };
   ground.for_each_piece(
       p, i, [&](detail::section_range when, std::int64_t a, std::int64_t b) { space.need(shifted(when), a, b); });
@@ -146,7 +145,7 @@ NEAP_ONCE constexpr std::int64_t put_lowest(memory_problem const& p, fit_ground 
 struct first_fit {
   fit_order order = {};
 
-  NEAP_ONCE constexpr memory_plan operator()(memory_problem const& p) const {
+  constexpr memory_plan operator()(memory_problem const& p) const {
     if (auto const wrong = fault_of(p); !wrong.empty()) return detail::refused(wrong);
     auto const n = p.count();
     detail::fit_ground const ground(p);

@@ -9,7 +9,6 @@
 // optimization (Joslin and Clements 1999); the walk here takes its changes at random.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 #include <neap/core/split_mix.hpp>
@@ -39,7 +38,7 @@ inline constexpr std::array<fit_order, 7> improve_orders{{{2, 15}, {2, 30}, {4, 
 class plan_improver {
  public:
   /// For a plan of `p` with offsets; both outlive this.
-  NEAP_ONCE constexpr plan_improver(memory_problem const& p, memory_plan& plan)
+  constexpr plan_improver(memory_problem const& p, memory_plan& plan)
       : p_(p),
         plan_(plan),
         ground_(p),
@@ -77,7 +76,7 @@ class plan_improver {
   }
 
   /// Sets the window around record i, with `wider` records on either side; false if nothing can move it.
-  NEAP_ONCE constexpr bool look_at(std::size_t i, std::uint32_t wider) {
+  constexpr bool look_at(std::size_t i, std::uint32_t wider) {
     auto const life = ground_.life[i];
     if (p_.fixed_of(i) != any_offset || life.begin == life.end) return false;
     auto const least = [&](std::uint32_t from, std::uint32_t to) {  // of the sections [from, to]
@@ -124,7 +123,7 @@ class plan_improver {
   }
 
   /// Puts the window's records back in the next order; true if all end below the arena's end.
-  NEAP_ONCE constexpr bool attempt() {
+  constexpr bool attempt() {
     auto const turn = tries_[centre_]++;
     order_.clear();
     if (turn < improve_orders.size()) {

@@ -7,7 +7,6 @@
 // jump through memory.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/memory/bounds.hpp>
 #include <neap/memory/greedy/rank.hpp>
@@ -27,8 +26,8 @@ namespace detail {
 class span_index {
  public:
   /// `ranges[i]` and `rank[i]` of each record; ranges that are empty are never found.
-  NEAP_ONCE constexpr span_index(plain_vector<section_range> const& ranges, std::vector<std::uint32_t> const& by_rank,
-                                 std::uint32_t sections)
+  constexpr span_index(plain_vector<section_range> const& ranges, std::vector<std::uint32_t> const& by_rank,
+                       std::uint32_t sections)
       : first_(sections + 1, 0),
         position_(ranges.size(), 0) {
     std::uint32_t count = 0;
@@ -109,9 +108,7 @@ struct plateau_ground {
   plain_vector<section_range> ranges;  // of each record; empty for those that need no memory
   std::vector<std::int64_t> total;
 
-  NEAP_ONCE constexpr explicit plateau_ground(memory_problem const& p)
-      : ranges(p.count(), section_range{}),
-        total(p.count(), 0) {
+  constexpr explicit plateau_ground(memory_problem const& p) : ranges(p.count(), section_range{}), total(p.count(), 0) {
     plain_vector<time_stretch> stretches;
     std::vector<std::int64_t> sizes;
     stretches.reserve(p.count()), sizes.reserve(p.count());
@@ -125,8 +122,8 @@ struct plateau_ground {
 };
 
 /// Offsets by the lowest plateau, records preferred as in `by_rank`.
-NEAP_ONCE constexpr std::vector<std::int64_t> place_on_plateaus(memory_problem const& p, plateau_ground const& ground,
-                                                                std::vector<std::uint32_t> const& by_rank) {
+constexpr std::vector<std::int64_t> place_on_plateaus(memory_problem const& p, plateau_ground const& ground,
+                                                      std::vector<std::uint32_t> const& by_rank) {
   std::vector<std::int64_t> offsets(p.count(), 0);
   if (ground.sections.count == 0) return offsets;
   span_index index(ground.ranges, by_rank, ground.sections.count);
@@ -205,7 +202,7 @@ struct lowest_plateau {
 struct lowest_plateaus {
   int orders = 4;  ///< at most so many, of four
 
-  NEAP_ONCE constexpr memory_plan operator()(memory_problem const& p) const {
+  constexpr memory_plan operator()(memory_problem const& p) const {
     if (auto const wrong = fault_of(p); !wrong.empty()) return detail::refused(wrong);
     if (!p.fixed.empty())
       return detail::refused({"lowest_plateau: fixed offsets need greedy_by_size, first_fit or the exact search"});

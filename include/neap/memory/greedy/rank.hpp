@@ -1,7 +1,6 @@
 // The orders in which planners prefer records: MiniMalloc's keys, largest first, ties to the earlier record.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 #include <neap/memory/records.hpp>
@@ -36,9 +35,9 @@ inline constexpr rank_order order_zwt{rank_key::size, rank_key::width, rank_key:
 namespace detail {
 
 /// The records by rank: result[k] is the k-th preferred. `total` and `ranges` are read where the order needs them.
-NEAP_ONCE constexpr std::vector<std::uint32_t> ranked(memory_problem const& p, rank_order order,
-                                                      std::vector<std::int64_t> const& total,
-                                                      plain_vector<section_range> const& ranges) {
+constexpr std::vector<std::uint32_t> ranked(memory_problem const& p, rank_order order,
+                                            std::vector<std::int64_t> const& total,
+                                            plain_vector<section_range> const& ranges) {
   auto const width = [&](std::size_t i) {
     return order.by_section ? std::int64_t{ranges[i].end} - ranges[i].begin : p.upper[i] - p.lower[i];
   };
@@ -75,7 +74,7 @@ NEAP_ONCE constexpr std::vector<std::uint32_t> ranked(memory_problem const& p, r
 }
 
 /// The largest load that each stretch lives through.
-NEAP_ONCE constexpr std::vector<std::int64_t> totals(sectioned const& s, std::vector<std::int64_t> const& sizes) {
+constexpr std::vector<std::int64_t> totals(sectioned const& s, std::vector<std::int64_t> const& sizes) {
   std::vector<std::int64_t> load(s.count + 1, 0);
   for (std::size_t i = 0; i < sizes.size(); ++i) load[s.ranges[i].begin] += sizes[i], load[s.ranges[i].end] -= sizes[i];
   for (std::size_t k = 1; k < load.size(); ++k) load[k] += load[k - 1];

@@ -4,7 +4,6 @@
 // is multiplied by 1 / s rounded: x / s may differ from the quotient in the last bit (that of two tensors does not).
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/ir/operators/binary.hpp>
 #include <neap/ir/operators/unary.hpp>
 #include <neap/model/functions/comparison.hpp>
@@ -13,21 +12,13 @@ namespace neap::inline v0 {
 
 namespace detail {
 
-NEAP_ONCE tensor add_operands(operand const& a, operand const& b) {
-  if (!a.is_tensor()) return add_operands(b, a);
-  if (!b.is_tensor()) return apply(op::add_scalar{b.number()}, {a.get()}, a.at());
-  return apply(op::add{}, {a.get(), b.get()}, a.at());
-}
+tensor add_operands(operand const& a, operand const& b);
 inline tensor subtract_operands(operand const& a, operand const& b) {
   if (!b.is_tensor()) return apply(op::add_scalar{-b.number()}, {a.get()}, a.at());
   if (!a.is_tensor()) return apply(op::add_scalar{a.number()}, {apply(op::neg{}, {b.get()}, b.at())}, b.at());
   return apply(op::sub{}, {a.get(), b.get()}, a.at());
 }
-NEAP_ONCE tensor multiply_operands(operand const& a, operand const& b) {
-  if (!a.is_tensor()) return multiply_operands(b, a);
-  if (!b.is_tensor()) return apply(op::mul_scalar{b.number()}, {a.get()}, a.at());
-  return apply(op::mul{}, {a.get(), b.get()}, a.at());
-}
+tensor multiply_operands(operand const& a, operand const& b);
 inline tensor divide_operands(operand const& a, operand const& b) {
   if (!b.is_tensor()) return apply(op::mul_scalar{1 / b.number()}, {a.get()}, a.at());
   if (!a.is_tensor()) return apply(op::mul_scalar{a.number()}, {apply(op::reciprocal{}, {b.get()}, b.at())}, b.at());
@@ -105,3 +96,7 @@ inline tensor mul(tensor const& a, tensor const& b, std::source_location at = st
 }
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/functions/impl/elementwise.ipp>
+#endif

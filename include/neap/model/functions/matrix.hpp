@@ -1,7 +1,6 @@
 // Matrix products and linear maps.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/ir/operators/matmul.hpp>
 #include <neap/model/functions/elementwise.hpp>
 #include <neap/model/functions/movement.hpp>
@@ -10,9 +9,7 @@ namespace neap::inline v0 {
 
 namespace detail {
 /// x itself if the last two axes are a matrix that a kernel can read, else a copy.
-NEAP_ONCE tensor matrix(tensor const& x) {
-  return x.rank() < 2 || op::detail::is_matrix(x.layout()) ? x : apply(op::copy{}, {x});
-}
+tensor matrix(tensor const& x);
 }  // namespace detail
 
 /// a (..., m, k) b (..., k, n) -> (..., m, n); axes in front broadcast. The operator's attributes are the options:
@@ -32,3 +29,7 @@ inline tensor linear(tensor const& x, tensor const& weight, tensor const& bias,
 }
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/functions/impl/matrix.ipp>
+#endif

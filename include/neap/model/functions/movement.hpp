@@ -1,7 +1,6 @@
 // Functions that move elements: views share the data of what they look at and cost nothing; the others copy.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/ir/operators/movement.hpp>
 #include <neap/ir/operators/split.hpp>
 #include <neap/ir/operators/update.hpp>
@@ -13,10 +12,7 @@
 namespace neap::inline v0 {
 
 /// x itself if its elements follow one another in row-major order, else a copy whose elements do.
-NEAP_ONCE tensor contiguous(tensor const& x, std::source_location at = std::source_location::current()) {
-  place_scope const here(at);
-  return x.layout().is_dense() ? x : apply(op::copy{}, {x});
-}
+tensor contiguous(tensor const& x, std::source_location at = std::source_location::current());
 /// x in another element type; x itself if it has it already.
 inline tensor cast(tensor const& x, dtype to, std::source_location at = std::source_location::current()) {
   place_scope const here(at);
@@ -97,13 +93,8 @@ inline tensor transpose(tensor const& x, std::int64_t a = -2, std::int64_t b = -
   return apply(op::permute{axes}, {x});
 }
 /// A view of the part [start, stop) of an axis; negative numbers count from its end.
-NEAP_ONCE tensor slice(tensor const& x, std::int64_t axis, std::int64_t start, std::int64_t stop,
-                       std::source_location at = std::source_location::current()) {
-  place_scope const here(at);
-  int const k = detail::axis_of(x, axis, "slice", at);
-  auto const from_end = [&](std::int64_t i) { return i < 0 ? i + x.size(k) : i; };
-  return apply(op::slice{k, from_end(start), from_end(stop)}, {x});
-}
+tensor slice(tensor const& x, std::int64_t axis, std::int64_t start, std::int64_t stop,
+             std::source_location at = std::source_location::current());
 /// A view of one place of an axis, which is then gone.
 inline tensor select(tensor const& x, std::int64_t axis, std::int64_t i,
                      std::source_location at = std::source_location::current()) {
@@ -234,3 +225,7 @@ inline tensor fill(shape const& dims, double value, dtype element = dtype::f32,
 }
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/functions/impl/movement.ipp>
+#endif

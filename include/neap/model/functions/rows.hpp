@@ -1,7 +1,6 @@
 // Functions of whole rows (the last axis): softmax, layer norm, rms norm, and the losses over rows.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/ir/operators/loss.hpp>
 #include <neap/ir/operators/row_norm.hpp>
 #include <neap/ir/operators/softmax.hpp>
@@ -11,7 +10,7 @@ namespace neap::inline v0 {
 
 namespace detail {
 /// x itself if the elements of each row follow one another, else a copy.
-NEAP_ONCE tensor rows(tensor const& x) { return x.layout().has_dense_rows() ? x : apply(op::copy{}, {x}); }
+tensor rows(tensor const& x);
 }  // namespace detail
 
 /// Positive numbers of sum 1 along an axis.
@@ -58,3 +57,7 @@ inline tensor mse_loss(tensor const& x, tensor const& y, std::source_location at
 }
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/functions/impl/rows.ipp>
+#endif

@@ -1,7 +1,6 @@
 // A linear layer: y = x w^T + b over the last axis.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/model/functions.hpp>
 #include <neap/model/parameter.hpp>
 
@@ -31,22 +30,18 @@ struct linear {
   parameter bias;    // (out); empty without bias
 
   linear() = default;
-  NEAP_ONCE linear(std::int64_t in, std::int64_t out, linear_options o = {},
-                   std::source_location at = std::source_location::current()) {
-    place_scope const here(at);
-    weight = parameter({out, in}, initialiser::fan_in(in), o.element);
-    if (o.bias) bias = parameter({out}, initialiser::fan_in(in), o.element);
-  }
+  linear(std::int64_t in, std::int64_t out, linear_options o = {},
+         std::source_location at = std::source_location::current());
 
   /// x (..., in) -> (..., out)
-  NEAP_ONCE tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    scope const within(*this);
-    return neap::linear(x, weight, bias);
-  }
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
 
   friend auto neap_fields(linear& self) { return std::tie(self.weight, self.bias); }
   static constexpr std::array neap_names{"weight", "bias"};
 };
 
 }  // namespace neap::inline v0::nn
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/nn/impl/linear.ipp>
+#endif

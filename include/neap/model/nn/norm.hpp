@@ -2,7 +2,6 @@
 // norm over images, sequences or rows (Ioffe and Szegedy 2015), which keeps running statistics for evaluation.
 #pragma once
 
-#include <neap/core/compiled_once.hpp>
 #include <neap/model/functions.hpp>
 #include <neap/model/parameter.hpp>
 
@@ -17,13 +16,8 @@ struct layer_norm {
   double epsilon = 1e-5;
 
   layer_norm() = default;
-  NEAP_ONCE explicit layer_norm(std::int64_t width, double eps = 1e-5, dtype element = dtype::f32,
-                                std::source_location at = std::source_location::current())
-      : epsilon(eps) {
-    place_scope const here(at);
-    weight = parameter({width}, initialiser::constant(1), element);
-    bias = parameter({width}, initialiser::constant(0), element);
-  }
+  explicit layer_norm(std::int64_t width, double eps = 1e-5, dtype element = dtype::f32,
+                      std::source_location at = std::source_location::current());
 
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
@@ -135,3 +129,7 @@ struct batch_norm1d : batch_norm2d {
 };
 
 }  // namespace neap::inline v0::nn
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/nn/impl/norm.ipp>
+#endif

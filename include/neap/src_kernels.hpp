@@ -1,5 +1,5 @@
 // The kernels of the standard operators, but for those of images, for one source file of a program whose files are
-// compiled with NEAP_COMPILED_APART (neap/compiled.hpp says more). It alone reads Thrust's headers.
+// compiled with NEAP_SEPARATE_COMPILATION (neap/src.hpp says more). It alone reads Thrust's headers.
 #pragma once
 
 #include <neap/backend/kernels/sort_positions.hpp>

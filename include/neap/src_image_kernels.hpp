@@ -1,5 +1,5 @@
-// The kernels that compiled_kernels.hpp leaves out, those of images, for one source file of a program whose files are
-// compiled with NEAP_COMPILED_APART (neap/compiled.hpp says more).
+// The kernels that src_kernels.hpp leaves out, those of images, for one source file of a program whose files are
+// compiled with NEAP_SEPARATE_COMPILATION (neap/src.hpp says more).
 #pragma once
 
 #include <neap/model/image_kernels.hpp>

@@ -1,9 +1,9 @@
 // The standard operators' own functions (shapes, gradients, attributes...), for one source file of a program whose files
-// are compiled with NEAP_COMPILED_APART; neap/compiled.hpp says more.
+// are compiled with NEAP_SEPARATE_COMPILATION; neap/src.hpp says more.
 #pragma once
 
-#if !defined(NEAP_COMPILED_APART)
-#error "neap/compiled_operators.hpp: all files of the program, this one too, are compiled with NEAP_COMPILED_APART"
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#error "neap/src_operators.hpp: all files of the program, this one too, are compiled with NEAP_SEPARATE_COMPILATION"
 #endif
 
 #include <neap/ir/standard_operators.hpp>

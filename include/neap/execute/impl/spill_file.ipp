@@ -1,0 +1,91 @@
+// The bodies of <neap/execute/spill_file.hpp>.
+#pragma once
+
+#include <neap/execute/spill_file.hpp>
+
+#include <neap/core/separate_compilation.hpp>
+
+namespace neap::inline v0 {
+
+NEAP_FUNC spill_file::spill_file(std::string const& folder, std::vector<bytes_t> const& slots,
+                                 std::size_t most_in_flight, std::size_t most_saves)
+    : path_(folder + "/neap-spill-XXXXXX"),
+      transfers_{.ring = plain_vector<request>(most_in_flight + 1)},
+      saves_{.ring = plain_vector<request>(most_saves + 1)} {
+  file_ = ::mkstemp(path_.data());
+  if (file_ < 0) throw_error({"spill file ", path_, ": cannot be created: ", std::strerror(errno)});
+  ::unlink(path_.c_str());
+  bytes_t at = 0;
+  for (auto b : slots) {
+    slots_.push_back({at, b, {}, false});
+    at = checked_add(at, align_up(b, 4096));
+  }
+  if (int const code = at > 0 ? detail::posix::posix_fallocate(file_, 0, at) : 0;
+      code != 0) {  // a full disk is known before a step
+    ::close(file_);
+    throw_error({"spill file ", path_, ": no room for ", at, " bytes: ", std::strerror(code)});
+  }
+  worker_ = std::thread([this] { work(); });
+}
+
+NEAP_FUNC void spill_file::settle() {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [&] { return transfers_.idle() && saves_.idle(); });
+  failure_.clear();
+}
+
+NEAP_FUNC spill_file::ticket spill_file::issue(queue& q, request r) {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [&] { return q.issued - q.finished < q.ring.size(); });
+  q.ring[q.issued % q.ring.size()] = r;
+  ticket const t = ++q.issued;
+  lock.unlock();
+  wake_.notify_one();
+  return t;
+}
+
+NEAP_FUNC void spill_file::wait_for(queue& q, ticket t) {
+  std::unique_lock lock(mutex_);
+  q.awaited = std::max(q.awaited, t);
+  done_.wait(lock, [&] { return q.finished >= t; });
+  if (!failure_.empty()) throw_error({failure_});
+}
+
+NEAP_FUNC void spill_file::work() {
+  for (;;) {
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [&] { return closing_ || !transfers_.idle() || !saves_.idle(); });
+    if (transfers_.idle() && saves_.idle()) return;  // closing
+    auto& q = transfers_.idle() || saves_.is_awaited() ? saves_ : transfers_;
+    request const r = q.ring[q.finished % q.ring.size()];
+    bool const failed_before = !failure_.empty();
+    lock.unlock();
+    char const* what = failed_before ? nullptr : r.writes ? write(r) : read(r);
+    int const code = errno;
+    lock.lock();
+    if (what)
+      failure_ = "spill file " + path_ + ": " + what + (code ? std::string(": ") + std::strerror(code) : std::string());
+    ++q.finished;
+    lock.unlock();
+    done_.notify_all();
+  }
+}
+
+NEAP_FUNC digest spill_file::checksum(void const* memory, bytes_t bytes) {
+  auto const* p = static_cast<unsigned char const*>(memory);
+  digest lanes[4] = {{1, 2}, {3, 4}, {5, 6}, {7, 8}};
+  bytes_t i = 0;
+  for (; i + 32 <= bytes; i += 32)
+    for (int k = 0; k < 4; ++k) {
+      std::uint64_t x;
+      std::memcpy(&x, p + i + 8 * k, 8);
+      lanes[k].low = (lanes[k].low ^ x) * 0x9fb21c651e98df25ull;
+      lanes[k].high = (lanes[k].high + lanes[k].low) ^ (lanes[k].high >> 29);
+    }
+  digest d;
+  for (auto l : lanes) d = d.mix(l);
+  for (; i < bytes; ++i) d = d.mix(p[i]);
+  return d;
+}
+
+}  // namespace neap::inline v0

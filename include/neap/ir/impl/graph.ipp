@@ -1,0 +1,54 @@
+// The bodies of <neap/ir/graph.hpp>.
+#pragma once
+
+#include <neap/ir/graph.hpp>
+
+#include <neap/core/separate_compilation.hpp>
+
+namespace neap::inline v0 {
+
+NEAP_FUNC plain_vector<dim_link> op_graph::links(op_id o) const {
+  plain_vector<tensor_layout> layouts;
+  layouts.reserve(inputs(o).size() + outputs(o).size());
+  for (auto v : inputs(o)) layouts.push_back(layout(v));
+  for (auto v : outputs(o)) layouts.push_back(layout(v));
+  auto const all = std::span<tensor_layout const>(layouts.data(), layouts.size());
+  dim_context c(all.first(inputs(o).size()), all.subspan(inputs(o).size()));
+  if (auto const* x = as<op::opaque>(o)) relate_by_text(text(x->links), c);
+  else facets(o).relate(attributes(o), c);
+  return std::move(c).take();
+}
+
+NEAP_FUNC op_graph::op_graph(op_graph const&) = default;
+
+NEAP_FUNC op_graph::op_graph(op_graph&&) noexcept = default;
+
+NEAP_FUNC op_graph& op_graph::operator=(op_graph const&) = default;
+
+NEAP_FUNC op_graph& op_graph::operator=(op_graph&&) noexcept = default;
+
+NEAP_FUNC op_graph::~op_graph() = default;
+
+NEAP_FUNC bool operator==(op_graph const& a, op_graph const& b) {
+  if (a.table_.data() != b.table_.data() || a.digest_ != b.digest_ || a.op_count() != b.op_count() ||
+      a.value_count() != b.value_count() || a.storages_ != b.storages_ || a.kept_ != b.kept_ ||
+      a.sources_ != b.sources_ || a.parts_ != b.parts_)
+    return false;
+  for (auto o : a.ops()) {
+    auto const &r = a.record(o), &s = b.record(o);
+    if (r.output_count != s.output_count || (r.output_count && r.first_output != s.first_output) ||
+        r.origin != s.origin || r.part != s.part || r.pins != s.pins || a.name(o) != b.name(o) ||
+        !std::equal(a.inputs(o).begin(), a.inputs(o).end(), b.inputs(o).begin(), b.inputs(o).end()) ||
+        !detail::same_operator(a.view(o), b.view(o)) || a.target(o) != b.target(o) || a.details(o) != b.details(o))
+      return false;
+  }
+  for (auto v : a.values()) {
+    auto r = a.record(v), s = b.record(v);
+    if (a.name(v) != b.name(v) || !(a.layout(v) == b.layout(v))) return false;
+    r.name = s.name, r.layout = s.layout;  // places in tables whose order does not matter
+    if (r != s) return false;
+  }
+  return true;
+}
+
+}  // namespace neap::inline v0

@@ -1,0 +1,16 @@
+// The bodies of <neap/model/fields.hpp>.
+#pragma once
+
+#include <neap/model/fields.hpp>
+
+#include <neap/core/separate_compilation.hpp>
+
+namespace neap::inline v0 {
+namespace detail {
+
+NEAP_FUNC std::string join_path(std::string const& path, std::string_view name) {
+  return path.empty() ? std::string(name) : path + "." + std::string(name);
+}
+
+}  // namespace detail
+}  // namespace neap::inline v0

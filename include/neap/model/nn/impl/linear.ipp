@@ -1,0 +1,22 @@
+// The bodies of <neap/model/nn/linear.hpp>.
+#pragma once
+
+#include <neap/model/nn/linear.hpp>
+
+#include <neap/core/separate_compilation.hpp>
+
+namespace neap::inline v0::nn {
+
+NEAP_FUNC linear::linear(std::int64_t in, std::int64_t out, linear_options o, std::source_location at) {
+  place_scope const here(at);
+  weight = parameter({out, in}, initialiser::fan_in(in), o.element);
+  if (o.bias) bias = parameter({out}, initialiser::fan_in(in), o.element);
+}
+
+NEAP_FUNC tensor linear::operator()(tensor const& x, std::source_location at) const {
+  place_scope const here(at);
+  scope const within(*this);
+  return neap::linear(x, weight, bias);
+}
+
+}  // namespace neap::inline v0::nn

@@ -1,0 +1,29 @@
+// The library's code, for one source file of a program whose files are all compiled with NEAP_SEPARATE_COMPILATION:
+//
+//   #include <neap/src.hpp>
+//
+// Its parts may stand in files of their own instead, which are compiled side by side, each in less memory:
+//
+//   #include <neap/src_model.hpp>          // graphs, models, training steps, schedules, memory plans
+//   #include <neap/src_search.hpp>         // mutators and the search
+//   #include <neap/src_execution.hpp>      // what runs plans
+//   #include <neap/src_operators.hpp>      // the standard operators' own functions
+//   #include <neap/src_kernels.hpp>        // their kernels; it alone reads Thrust's headers
+//   #include <neap/src_image_kernels.hpp>  // the kernels of convolutions, pools and norms of channels
+//
+// With CMake, neap_compile_apart(my_program) does all of it. A program that lacks a part does not link: the linker misses
+// functions of neap::v0, neap::v0::detail::standard_facets, neap::v0::detail::standard_kernels(), or
+// neap::v0::detail::run_kernel.
+#pragma once
+
+#include <neap/src_model.hpp>
+
+#include <neap/src_search.hpp>
+
+#include <neap/src_execution.hpp>
+
+#include <neap/src_operators.hpp>
+
+#include <neap/src_kernels.hpp>
+
+#include <neap/src_image_kernels.hpp>

@@ -1,0 +1,26 @@
+// What runs plans, for one source file of a program whose files are compiled with NEAP_SEPARATE_COMPILATION;
+// neap/src.hpp says more.
+#pragma once
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#error "neap/src_execution.hpp: all files of the program, this one too, are compiled with NEAP_SEPARATE_COMPILATION"
+#endif
+#if defined(NEAP_FUNC) && !defined(NEAP_SRC)
+#error "neap/src_execution.hpp stands before other headers of neap"
+#endif
+#define NEAP_SRC
+
+// Declarations of what neap/src_model.hpp and neap/src_search.hpp define; the rest is made here.
+#include <neap/model/model.hpp>
+#include <neap/optimize/optimize.hpp>
+#include <neap/train/training_step.hpp>
+
+#include <neap/core/separate_compilation.hpp>
+#undef NEAP_INSTANTIATE_ONCE
+#define NEAP_INSTANTIATE_ONCE(...) template __VA_ARGS__
+
+#include <neap/execute/evaluator.hpp>
+#include <neap/execute/impl/arena.ipp>
+#include <neap/execute/impl/plan_like.ipp>
+#include <neap/execute/impl/spill_file.ipp>
+#include <neap/execute/trainer.hpp>

@@ -1,0 +1,137 @@
+// The bodies of <neap/train/accumulate.hpp>.
+#pragma once
+
+#include <neap/train/accumulate.hpp>
+
+#include <neap/core/separate_compilation.hpp>
+
+namespace neap::inline v0 {
+namespace detail {
+
+NEAP_FUNC std::string read_at(tensor_type const& t, std::source_location at) {
+  auto place = error::place(at);
+  if (place.size() > 2) place.resize(place.size() - 2);
+  return to_string(t) + (place.empty() ? "" : " at " + place);
+}
+
+NEAP_FUNC void require_no_others(tensor const& loss, std::vector<tensor> const& weights) {
+  std::vector<tensor_storage const*> seen_storages;
+  for (auto const& w : weights) seen_storages.push_back(w.storage().get());
+  std::string first, others;
+  auto const meet = [&](tensor_storage const& s, std::source_location at) {
+    if (std::find(seen_storages.begin(), seen_storages.end(), &s) != seen_storages.end()) return;
+    seen_storages.push_back(&s);
+    if (first.empty()) first = read_at(s.type(), at);
+    else others += (others.empty() ? " (and so are " : ", ") + read_at(s.type(), at);
+  };
+  if (auto* t = tracer::active()) {
+    value_id const last = t->value(loss);
+    auto const& g = t->editor().graph();
+    plain_vector<bool> seen(g.value_count());
+    for (auto v : t->unrecorded()) seen[index(v)] = true;  // no gradient goes through
+    plain_vector<bool> reached(g.value_count());
+    plain_vector<value_id> open{last};
+    while (!open.empty()) {
+      auto const v = open.back();
+      open.pop_back();
+      if (seen[index(v)] || !is_floating(g.type(v).element)) continue;
+      seen[index(v)] = reached[index(v)] = true;
+      if (g.producer(v) != nothing<op_id>)
+        for (auto x : g.inputs(g.producer(v))) open.push_back(x);
+    }
+    for (std::size_t k = 0; k < t->residents().size(); ++k) {
+      auto const& r = t->residents()[k];
+      if (!reached[index(r.value)] || g.role(r.value) != role::weight) continue;
+      if (g.record(r.value).alias == alias_kind::view) continue;  // a detached one
+      if (!r.holder.storage()->is_frozen()) meet(*r.holder.storage(), t->first_read(k));
+    }
+  } else {
+    for (auto const* n : recorded_nodes(loss))
+      for (auto const& x : n->in)
+        if (!x.node()->facets && x.wants_gradient() && x.storage()->role() == role::weight)
+          meet(*x.storage(), n->place);
+  }
+  if (first.empty()) return;
+  throw_error(context_access::place({}),
+              {"training_step: the program reads a weight ", first,
+               " that is no part of the model and would never learn", others, others.empty() ? "" : ")",
+               ": list it in neap_fields, and use modules by reference (a copy has weights of its own); if that is "
+               "meant, detach it, or say training_options{.other_weights = true}"});
+}
+
+NEAP_FUNC loss_and_gradients differentiated(loss_result made, std::vector<tensor> const& weights,
+                                            gradient_options const& o) {
+  if (made.loss.is_empty())
+    throw_error(context_access::place({}),
+                {"training_step: the loss gave an empty tensor: it was never given a value"});
+  tensor l = made.loss;
+  bool const scales = o.scale && o.scale->scales_loss();
+  if (scales) l = mul(l, cast(o.scale->scale(l.element()), l.element()));
+  if (o.only_these) require_no_others(l, weights);
+  auto* t = tracer::active();
+  std::vector<tensor> used;  // a trace has no source for an unused weight
+  for (auto const& w : weights)
+    if (!t || t->reads(w)) used.push_back(w);
+  auto some = gradients(l, used, false, std::source_location::current());
+  loss_and_gradients all{std::move(made.loss), std::move(made.outputs), {}};
+  auto next = some.begin();
+  for (auto const& w : weights) {
+    tensor g = !t || t->reads(w) ? std::move(*next++) : tensor();
+    if (scales && !g.is_empty()) g = apply(op::scale_by{}, {g, o.scale->unscale()});
+    all.gradients.push_back(std::move(g));
+  }
+  return all;
+}
+
+NEAP_FUNC void require_divisible(tensor const& x, std::string const& path, std::int64_t parts,
+                                 std::source_location at) {
+  if (x.rank() > 0 && x.size(0) % parts != 0)
+    throw_error(context_access::place(at), {"the sample's tensor ", (path.empty() ? "" : path + " "), x.type(),
+                                            " does not divide into ", parts, " parts along axis 0"});
+}
+
+NEAP_FUNC traced_loss finished_loss(tracer& t, loss_result const& made) {
+  if (made.loss.is_empty())
+    throw_error(context_access::place({}),
+                {"training_step: the loss gave an empty tensor: it was never given a value"});
+  traced_loss p;
+  p.loss = t.keep(made.loss, role::loss);
+  for (auto const& x : made.outputs) {
+    p.names.push_back(x.name);
+    p.outputs.push_back(t.keep(x.tensor, role::output));
+  }
+  p.inputs = t.inputs();
+  p.residents = t.residents();
+  p.fixed = t.unrecorded();
+  for (auto const& r : p.residents)
+    if (r.holder.storage()->is_frozen()) p.fixed.push_back(r.value);
+  for (auto o : t.editor().graph().ops()) p.places.push_back(t.place(o));
+  p.program = t.finish();
+  return p;
+}
+
+NEAP_FUNC loss_and_gradients accumulate_parts(traced_loss const& traced, std::vector<tensor> const& sample,
+                                              std::vector<tensor> const& weights, gradient_options const& o,
+                                              std::source_location at) {
+  batch_parts run(traced, sample, weights, o.parts, at);
+  loss_and_gradients total{{}, {}, std::vector<tensor>(weights.size())};
+  for (std::int64_t i = 0; i < o.parts; ++i) {
+    tensor share = run.part(i);
+    if (share.is_empty()) continue;
+    auto p = differentiated({std::move(share), {}}, weights, o);
+    no_gradient const off;
+    tensor const l = p.loss.is_traced() ? p.loss : p.loss.detach(at);
+    total.loss = total.loss.is_empty() ? l : total.loss + l;
+    for (std::size_t k = 0; k < weights.size(); ++k) {
+      auto& sum = total.gradients[k];
+      if (p.gradients[k].is_empty()) continue;
+      sum = sum.is_empty() ? p.gradients[k] : sum + p.gradients[k];
+    }
+  }
+  auto outputs = run.finish();
+  for (std::size_t k = 0; k < outputs.size(); ++k) total.outputs.push_back({traced.names[k], std::move(outputs[k])});
+  return total;
+}
+
+}  // namespace detail
+}  // namespace neap::inline v0

@@ -1,0 +1,154 @@
+// The bodies of <neap/train/training_step.hpp>.
+#pragma once
+
+#include <neap/train/training_step.hpp>
+
+#include <neap/core/separate_compilation.hpp>
+
+namespace neap::inline v0 {
+namespace detail {
+
+NEAP_FUNC tensor const& step_verdict::see(std::vector<tensor>& gradients) {
+  if (numbers_.finds_scale()) total_ = sum_of_squares(gradients);
+  return total_;
+}
+
+NEAP_FUNC tensor step_verdict::with_verdict(tensor const& numbers) {
+  if (total_.is_empty()) return numbers;
+  for (auto const& [of, made] : joined_)
+    if (of == numbers.storage().get()) return made;
+  tensor made = concat({numbers, reshape(total_, {1})}, 0);
+  joined_.emplace_back(numbers.storage().get(), made);
+  return made;
+}
+
+NEAP_FUNC void step_verdict::finish() {
+  if (total_.is_empty()) return;
+  auto* const trace = tracer::active();
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    auto const& b = buffers_[i].tensor;
+    tensor const before = trace                                    ? trace->before_updates(b)
+                          : b.storage()->version() != versions_[i] ? before_[i]
+                                                                   : tensor();
+    if (before.is_empty()) continue;
+    name_scope const here(buffers_[i].name);
+    apply(op::take_back{}, {b, before, total_});
+  }
+  name_scope const here("loss_scale");
+  apply(op::count_back{}, {numbers_.counter(), total_});
+  auto const& f = numbers_.found();
+  apply(op::move_loss_scale{f.how.growth, f.how.backoff, f.how.growth_steps}, {f.scale, f.good_steps, total_});
+}
+
+NEAP_FUNC void step_verdict::begin() {
+  no_gradient const off;
+  numbers_.set_unscale(apply(op::reciprocal{}, {numbers_.found().scale}));
+  if (tracer::active()) return;
+  for (auto const& b : buffers_) {
+    versions_.push_back(b.tensor.storage()->version());
+    before_.push_back(apply(op::copy{}, {b.tensor}));
+  }
+}
+
+NEAP_FUNC std::vector<named_tensor> unfrozen(std::vector<named_tensor> named) {
+  std::erase_if(named, [](named_tensor const& w) { return w.tensor.is_frozen(); });
+  return named;
+}
+
+NEAP_FUNC std::vector<named_tensor> trainable(std::span<named_tensor const> named, training_options const& options,
+                                              step_numbers& numbers, std::source_location at) {
+  for (auto& w : named) (void)numbers.of(w.name);
+  auto weights = unfrozen({named.begin(), named.end()});
+  if (weights.empty() && !named.empty())
+    throw_error(
+        context_access::place(at),
+        {"training_step: all weights of the model are frozen, nothing would train: requires_gradient(part, true) "
+         "lets a part train",
+         names_of(named)});
+  for (auto const& w : weights)
+    if (!is_floating(w.tensor.element()))
+      throw_error(context_access::place(at), {"training_step: the weight ", w.name, " is ", w.tensor.type(),
+                                              ", which cannot be trained: make it a neap::buffer"});
+  if (auto const g = numbers.unused_group(); !g.empty())
+    throw_error(context_access::place(at),
+                {"training_step: no weight of the model is in the group \"", g, "\"", names_of(named)});
+  if (options.micro_batches < 1)
+    throw_error(context_access::place(at), {"training_step: micro_batches must be at least 1"});
+  if (!(options.clip_norm >= 0))
+    throw_error(context_access::place(at),
+                {"training_step: clip_norm must not be negative, was given ", options.clip_norm, "; 0 does not clip"});
+  if (!(options.loss_scale >= 0 && options.loss_scale < std::numeric_limits<double>::infinity()))
+    throw_error(context_access::place(at), {"training_step: the loss scale must be a finite number above 0, was given ",
+                                            options.loss_scale, "; 0 does not scale"});
+  return weights;
+}
+
+NEAP_FUNC void require_matches(std::span<std::string const> patterns, std::span<named_tensor const> named,
+                               std::source_location at) {
+  for (auto const& p : patterns) {
+    bool found = false;
+    for (auto const& w : named) found = found || matches(p, w.name);
+    if (!found)
+      throw_error(context_access::place(at), {"training_step: the optimizer names weights \"", p,
+                                              "\", and no weight of the model is among them", names_of(named)});
+  }
+}
+
+NEAP_FUNC void require_states(std::span<tensor_type const> types, tensor const& weight, std::string const& path,
+                              training_state& state) {
+  auto const& there = state.of(weight);
+  if (there.empty()) return;
+  std::string what;
+  if (there.size() != types.size())
+    what = std::to_string(there.size()) + " states of the weight " + path + ", the optimizer keeps " +
+           std::to_string(types.size());
+  for (std::size_t k = 0; what.empty() && k < types.size(); ++k)
+    if (there[k].type() != types[k])
+      what = "a state " + to_string(there[k].type()) + " of the weight " + path + ", where the optimizer keeps " +
+             to_string(types[k]);
+  if (!what.empty())
+    throw_error(context_access::place({}), {"training_step: the training has ", what,
+                                            ": they are another optimizer's; give a new training_state"});
+}
+
+NEAP_FUNC std::string or_never_made(std::string const& absent) {
+  return absent.empty() ? "" : " Or was a module never made: " + absent + "?";
+}
+
+NEAP_FUNC void name_sources(tracer& t, step_numbers const& numbers, training_state& state,
+                            std::span<named_tensor const> weights, std::vector<std::string_view> const& states,
+                            std::vector<std::vector<tensor_type>> const& types) {
+  t.set_name(state.counter(), "step");
+  for (auto const& s : numbers.sources()) t.set_name(s.tensor, s.name);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    auto const& w = weights[i];
+    auto const& of_weight = state.of(w.tensor, types[i]);
+    for (std::size_t k = 0; k < types[i].size(); ++k) t.set_name(of_weight[k], w.name + "." + std::string(states[k]));
+  }
+}
+
+}  // namespace detail
+}  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+
+NEAP_FUNC tensor eager_result::output(std::string_view name, std::source_location at) const {
+  std::string known;
+  for (auto const& o : outputs_) {
+    if (o.name == name) return o.tensor;
+    known += (known.empty() ? "" : ", ") + o.name;
+  }
+  throw_error(context_access::place(at), {"eager_step: the step has no output \"", name, "\"",
+                                          (known.empty() ? std::string() : "; it has " + known)});
+}
+
+NEAP_FUNC tensor eager_result::gradient(std::string_view weight, std::source_location at) const {
+  for (std::size_t i = 0; i < gradients_.size(); ++i)
+    if (trained_[i] == weight) return gradients_[i];
+  throw_error(context_access::place(at),
+              {"eager_step: the gradient of \"", weight, "\" is not known: ",
+               gradients_.empty() ? "take the step with training_options{.keep_gradients = true}"
+                                  : "no weight that the loss depends on, and that is not frozen, has this path"});
+}
+
+}  // namespace neap::inline v0
