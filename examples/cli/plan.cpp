@@ -2,6 +2,7 @@
 #include "device_input.hpp"
 #include "graph_input.hpp"
 
+#include <neap/import/plan_reader.hpp>
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/default_moves.hpp>
@@ -16,6 +17,7 @@
 #include <neap/mutate/truncate.hpp>
 #include <neap/optimize/beam.hpp>
 #include <neap/optimize/optimize.hpp>
+#include <neap/optimize/warm_start.hpp>
 #include <neap/solve_blocks/solver_seeds.hpp>
 #ifdef NEAP_HAS_HIGHS
 #include <neap/solve/checkmate_milp.hpp>
@@ -44,6 +46,7 @@ namespace {
 
 struct plan_options {
   graph_input input;
+  std::vector<std::string> starts;
   std::string memory, latency, budget = "30s", moves = "all", solver = "all", strategy = "best", device, costs,
                                takeover = "on", out, csv, svg, pareto;
   neap::bytes_t alignment = 64;
@@ -180,20 +183,46 @@ void show_profile(neap::search_outcome const& found, double reading, double veri
   row("other", SIZE_MAX, std::max(total - reading - p.timed() - verifying, 0.0), "queues, descriptions");
 }
 
-int run(plan_options const& o) {
-  auto const began = std::chrono::steady_clock::now();
-  std::chrono::duration<double> const budget(parse_seconds("--time-budget", o.budget));
-  if (o.memory.empty() && o.latency.empty()) throw refused{"plan: give --memory-limit, --latency-limit or both"};
-  check_outputs({{"graph", o.input.path}, {"device", file_of_device(o.device)}, {"costs", o.costs}},
-                {{"--out", o.out}, {"--csv", o.csv}, {"--svg", o.svg}, {"--pareto", o.pareto}});
+/// Refuses a file that is written and read, and one that cannot be written.
+void check_files(plan_options const& o) {
+  std::vector<named_file> reads{{"graph", o.input.path}, {"device", file_of_device(o.device)}, {"costs", o.costs}};
+  for (auto const& s : o.starts) reads.push_back({"--start", s});
+  check_outputs(reads, {{"--out", o.out}, {"--csv", o.csv}, {"--svg", o.svg}, {"--pareto", o.pareto}});
   if (!o.csv.empty()) or_refuse(neap::can_append_results(o.csv));
-  auto const elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
-  auto const g = o.input.read();
-  double const reading = elapsed();
-  auto device = device_of(o.device);
-  if (!o.costs.empty()) device.measured = value_or_refuse(neap::cost_table::load(o.costs));
+}
 
+/// The plan of a file for a search to begin with. Refuses one that is not right, or of another graph.
+neap::plan<neap::graph> read_start(std::string const& path, neap::io::imported_graph const& g, std::string const& of) {
+  auto file = value_or_refuse(neap::io::read_plan(path));
+  neap::io::complete(file, g.program);
+  if (file.planned.original != g.program.digest())
+    throw refused{"--start: " + path + ": was made for another graph than " + of +
+                  ", or with other options of reading it (--optimizer, --keep, ...)"};
+  if (auto const verdict = neap::verify_plan(g.program, file.planned); !verdict.ok())
+    throw refused{"--start: " + path + ": " + verdict.message()};
+  return std::move(file.planned);
+}
+
+/// What plans are made of and begin with; the time of reading it is of the budget.
+struct plan_job {
+  neap::io::imported_graph graph;
+  device_cost device;
+  neap::warm_start given;  // by the user
+  neap::warm_start start;  // and the last plan
+  std::chrono::steady_clock::time_point began;
+  double reading = 0;  // seconds
+};
+
+/// The plan under the limits of the options. It becomes the start of what comes after it.
+int plan_once(plan_options const& o, plan_job& job) {
+  std::chrono::duration<double> const budget(parse_seconds("--time-budget", o.budget));
+  auto const& g = job.graph;
+  auto const& device = job.device;
+  auto const began = job.began;
+  double const reading = job.reading;
+  auto const elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
   neap::search_options search;
+  search.warm = job.start;
   if (!o.memory.empty()) {
     auto const m = parse_size_or_ratio("--memory-limit", o.memory);
     search.memory_at_most = m.bytes ? neap::memory_limit(*m.bytes) : neap::memory_limit::of_original(*m.ratio);
@@ -356,7 +385,63 @@ int run(plan_options const& o) {
     if (o.profile) show_profile(found, reading, verifying, elapsed());
   }
   if (!found.fits) complain(o.input.path + ": " + found.why_not());
+  job.start = job.given;
+  job.start.add(neap::warm_start(found));
   return found.fits ? fine : no_plan_fits;
+}
+
+/// The texts of `--memory-limit`, which commas separate. Refuses limits that do not rise.
+std::vector<std::string> limits_in(std::string const& text) {
+  std::vector<std::string> limits;
+  for (std::size_t at = 0; at <= text.size();) {
+    auto const end = std::min(text.find(',', at), text.size());
+    limits.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  for (std::size_t i = 1; i < limits.size(); ++i) {
+    auto const a = parse_size_or_ratio("--memory-limit", limits[i - 1]),
+               b = parse_size_or_ratio("--memory-limit", limits[i]);
+    if (a.bytes.has_value() != b.bytes.has_value())
+      throw refused{"--memory-limit: " + text + ": several limits are all bytes or all ratios"};
+    if (a.bytes ? *b.bytes <= *a.bytes : *b.ratio <= *a.ratio)
+      throw refused{"--memory-limit: " + text + ": several limits must rise"};
+  }
+  return limits;
+}
+/// The file for one limit of several: out.plan becomes out-0.4.plan.
+std::string file_for(std::string const& path, std::string const& limit) {
+  if (path.empty()) return path;
+  auto const name = path.find_last_of('/') == path.npos ? 0 : path.find_last_of('/') + 1;
+  auto const dot = path.find_last_of('.');
+  auto const end = dot == path.npos || dot <= name ? path.size() : dot;
+  return path.substr(0, end) + "-" + limit + path.substr(end);
+}
+
+int run(plan_options const& o) {
+  auto const began = std::chrono::steady_clock::now();
+  if (o.memory.empty() && o.latency.empty()) throw refused{"plan: give --memory-limit, --latency-limit or both"};
+  static_cast<void>(parse_seconds("--time-budget", o.budget));
+  auto const limits = limits_in(o.memory);
+  std::vector<plan_options> runs;
+  for (auto const& limit : limits) {
+    auto& one = runs.emplace_back(o);
+    one.memory = limit;
+    if (limits.size() > 1)
+      for (auto* file : {&one.out, &one.svg, &one.pareto}) *file = file_for(*file, limit);
+    check_files(one);
+  }
+  plan_job job{o.input.read(), device_of(o.device), {}, {}, began, 0};
+  if (!o.costs.empty()) job.device.measured = value_or_refuse(neap::cost_table::load(o.costs));
+  for (auto const& path : o.starts) job.given.add(read_start(path, job.graph, o.input.path));
+  job.start = job.given;
+  job.reading = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+
+  int worst = fine;
+  for (auto const& one : runs) {
+    worst = std::max(worst, plan_once(one, job));
+    job.began = std::chrono::steady_clock::now(), job.reading = 0;
+  }
+  return worst;
 }
 
 }  // namespace
@@ -367,12 +452,20 @@ void add_plan(CLI::App& app, int& exit) {
   o->input.add_to(*command);
   o->input.add_pins_to(*command);
   command->add_option("--memory-limit", o->memory,
-                      "bytes (2GiB, 1048576) or a ratio of the original peak (0.4, 40%; 1 is all of it)");
+                      "bytes (2GiB, 1048576) or a ratio of the original peak (0.4, 40%; 1 is all of it); several that "
+                      "rise, with commas between: each plan is the start of the next, whose latency is no higher");
   command->add_option("--latency-limit", o->latency, "a time (250ms) or a ratio of the original latency (1.1, 110%)");
   auto* const time = command->add_option("--time-budget", o->budget,
                                          "in all; a twentieth of it is for checking and writing; with --iterations "
                                          "and without this no clock runs");
   time->capture_default_str();
+  command
+      ->add_option(
+          "--start", o->starts,
+          "a plan of the graph, under other limits perhaps: what is found is no worse, if it meets the limits. May "
+          "be given several times")
+      ->option_text("PLAN")
+      ->allow_extra_args(false);
   command
       ->add_option("--moves", o->moves,
                    "all (remat,swap,fission,reorder), or some of remat,swap,fission,factor,lift,reorder,undo,rules")

@@ -26,6 +26,7 @@
 #include <neap/optimize/stages/rules.hpp>
 #include <neap/optimize/stages/smallest_peak.hpp>
 #include <neap/optimize/stages/tighter_limits.hpp>
+#include <neap/optimize/stages/warm_starts.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -52,6 +53,7 @@ class best_first {
     auto& out = state.out;
     // Each order to start from gets a dive: later the queue would forget those that are far from the target.
     run_.orders = plant_orders(state, original, orders);
+    run_.warm = plant_warm_starts(state, run_.placing);
     run_.external.begin(run_.orders);
     double work = work_of_first_epoch();
     do {

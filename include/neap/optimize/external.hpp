@@ -26,7 +26,8 @@ namespace neap::inline v0 {
 
 /// A search's answer for an external graph.
 struct optimized_external : search_outcome {
-  external_plan placed;  // the best that fits; if none does, the one nearest to fitting
+  external_plan placed;           // the best that fits; if none does, the one nearest to fitting
+  plan<external_graph> searched;  // the same plan, of the image: what a warm_start takes
 
   /// One line for a person where `fits` is false; empty otherwise.
   std::string why_not() const {
@@ -210,6 +211,7 @@ optimized_external tell_owner(G const& owner, external_image const& image, optim
     for (auto& line : once_reasons(found.best)) found.reasons.push_back(std::move(line));
   static_cast<search_outcome&>(out) = std::move(static_cast<search_outcome&>(found));
   out.placed = external_teller<G>(owner, image, found.placed).tell();
+  out.searched = std::move(found.placed);
   return out;
 }
 

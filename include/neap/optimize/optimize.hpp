@@ -163,6 +163,8 @@ optimized<G> search(G const& program, Moves const& moves, Cost const& cost, sche
 ///   - memory_limit, latency_limit, time_budget, memory_options, std::stop_token;
 ///   - pin_rules: pins of ops and values by pattern or id, beside those of the graph. The plan is one of the graph as it
 ///     was given; a verifier checks these pins too if it is given that of pinned(graph, rules);
+///   - a warm_start: plans of earlier searches of the graph, under other limits perhaps; the answer is no worse than one of
+///     them that meets the limits (optimize/warm_start.hpp);
 ///   - a progress callback, void(search_progress const&);
 ///   - a strategy in place of the search's own: `beam{.width = 8}` (optimize/beam.hpp), or one's own (search_strategy.hpp);
 ///   - a schedule: the order that ratios refer to (default: the order of the ids);
@@ -174,7 +176,7 @@ optimized<G> search(G const& program, Moves const& moves, Cost const& cost, sche
 ///   - search_options: all of them; the others given beside it count more.
 /// Without a limit of memory or latency the smallest peak is looked for, whatever its latency.
 /// A limit that cannot be met is no error: `fits` is false. Throws neap::error if a schedule, a scheduler or a
-/// mutation gives what is no order of the graph.
+/// mutation gives what is no order of the graph, and if a plan of a warm start is of another graph or breaks a pin.
 ///
 /// A graph of another type is searched through its graph_traits; the answer then is an optimized_external, in that
 /// graph's own ids (optimize/external.hpp). A cost model of it prices its ops (default: its own seconds, else the
@@ -193,7 +195,9 @@ auto optimize(P const& step, Moves const& moves, Option const&... option) {
     auto const& cost = detail::option_among<detail::is_cost<G>>(otherwise, option...);
     auto const& scheduler = detail::option_among<detail::is_scheduler<G>>(detail::no_scheduler, option...);
     if (options.pins.empty()) return detail::search(program, moves, cost, original, options, scheduler);
-    auto found = detail::search(pinned(program, options.pins), moves, cost, original, options, scheduler);
+    auto const with_pins = pinned(program, options.pins);
+    options.warm.rebind(program.digest(), with_pins.digest());
+    auto found = detail::search(with_pins, moves, cost, original, options, scheduler);
     found.placed.original = program.digest();
     return found;
   } else if constexpr (detail::is_external_graph<G>()) {
@@ -205,8 +209,11 @@ auto optimize(P const& step, Moves const& moves, Option const&... option) {
       auto const& scheduler =
           detail::option_among<detail::is_scheduler<external_graph>>(detail::no_scheduler, option...);
       auto image = image_of(owner, [&](op_id o) { return static_cast<seconds_t>(cost(owner, o)); });
+      auto const program = image.program.digest();
       image.program = pinned(std::move(image.program), options.pins);
+      options.warm.rebind(program, image.program.digest());
       auto found = detail::search(image.program, moves, detail::image_cost{transfers}, original, options, scheduler);
+      found.placed.original = program;
       auto told = detail::tell_owner(owner, image, std::move(found));
       told.original = simulate(owner, original, cost, options.memory);
       return told;

@@ -8,6 +8,7 @@
 #include <neap/optimize/search_strategy.hpp>
 #include <neap/optimize/search_summary.hpp>
 #include <neap/optimize/starting_points.hpp>
+#include <neap/optimize/warm_start.hpp>
 #include <neap/plan/candidate.hpp>
 #include <neap/plan/limits.hpp>
 #include <neap/plan/plan.hpp>
@@ -72,6 +73,7 @@ struct search_options {
   double seconds_an_op_afterwards = 0;  // kept back of the time for what is done with each op of the answer
   bool profile = false;                 // measure where time goes
   std::shared_ptr<search_starts const> starts{};  // candidates to start from beside the orders; may be none
+  warm_start warm{};                              // plans of earlier searches to begin with (warm_start.hpp)
   any_search_strategy strategy{};                 // which candidates it goes on with; none: its own dives
   pin_rules pins{};                               // beside those of the graph (ir/pin_rules.hpp)
   search_policy policy{};                         // its stages and numbers, for experts
@@ -83,6 +85,7 @@ struct search_options {
   search_options& set(pin_rules p) { return pins = std::move(p), *this; }
   search_options& set(search_policy const& p) { return policy = p, *this; }
   search_options& set(std::stop_token s) { return stop = std::move(s), *this; }
+  search_options& set(warm_start w) { return warm.add(std::move(w)), *this; }
   search_options& set(std::shared_ptr<search_starts const> s) { return starts = std::move(s), *this; }
   template <search_strategy S>
   search_options& set(S s) {

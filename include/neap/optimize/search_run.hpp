@@ -42,6 +42,7 @@ struct search_run {
   dives<state_type, Moves> diving;
   search_rounds<state_type, Moves> rounds;  // in place of dives, where a strategy is an option
   std::vector<node_ptr> orders;             // to start from
+  std::vector<node_ptr> warm;               // plans of the warm start
   std::uint32_t epochs = 0;                 // so far, those at tighter limits included
 
   bool has_strategy() const { return static_cast<bool>(state.options.strategy); }
@@ -52,7 +53,9 @@ struct search_run {
     state.budget.begin_epoch(work);
     state.asked = limits;
     placing.begin_epoch();
-    state.resume(orders);
+    auto waiting = orders;
+    waiting.insert(waiting.end(), warm.begin(), warm.end());
+    state.resume(std::move(waiting));
     recomputed.begin_epoch();
     external.begin_epoch();
     parts.begin_epoch();

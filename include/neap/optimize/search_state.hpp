@@ -152,6 +152,8 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
 
   // ---- candidates
 
+  /// Whether a graph keeps the pins of the program.
+  bool keeps_pins(G const& g) const { return pins_.holds(g); }
   /// A seed waits in the queue, as a whole candidate.
   void let_wait(node_ptr seed) { add_seed(queue, std::move(seed), policy.open_list, graph.op_count()); }
   std::size_t most_waiting() const { return open_list_room(policy.open_list, graph.op_count()); }

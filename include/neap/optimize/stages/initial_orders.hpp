@@ -30,8 +30,9 @@ std::vector<typename State::node_ptr> plant_orders(State& state, schedule const&
       objective::resolve(state.options.memory_at_most, state.options.latency_at_most, out.original);
   out.memory_limit_bytes = state.limits.memory;
   out.latency_limit_seconds = state.options.latency_at_most.resolve(out.original.latency);
-  auto bound = peak_lower_bound(state.graph, state.judge().facts(), state.allowed.cut);
-  if (state.allowed.rewrite) bound.bytes = bound.end_bytes, bound.forcing.clear();
+  auto const& warm = state.options.warm;
+  auto bound = peak_lower_bound(state.graph, state.judge().facts(), state.allowed.cut || warm.runs_in_parts());
+  if (state.allowed.rewrite || warm.is_rewritten()) bound.bytes = bound.end_bytes, bound.forcing.clear();
   out.lower_bound_bytes = bound.bytes;
   for (auto const& f : bound.forcing) out.forcing.push_back({f.op, name_of_op(state.graph, f.op), f.bytes});
 

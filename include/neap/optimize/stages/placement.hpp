@@ -57,6 +57,13 @@ class placement {
   /// The same; whether the search is to end: what was found fits, or could not be placed, without a lower limit.
   bool place_and_end() { return place() && (state_.out.fits || lowered_ == 0); }
 
+  /// A candidate whose addresses are known may be the answer.
+  void offer(node_ptr n, plan_type placed) {
+    addressed_ = state_.best = std::move(n);
+    state_.out.placed = std::move(placed);
+    answer_if_better();
+  }
+
   /// What a limit that was lowered for the sake of addresses has led to may be slower than what fits without that; and
   /// where nothing fits, what has a larger peak may need less.
   void place_others() {
@@ -128,12 +135,15 @@ class placement {
  private:
   /// The best candidate with addresses is the answer, if it is better than the last one.
   void place_best() {
-    auto& out = state_.out;
     auto& best = state_.best;
-    if (std::exchange(addressed_, best) != best) out.placed = addresses(best->state);
+    if (std::exchange(addressed_, best) != best) state_.out.placed = addresses(best->state);
+    answer_if_better();
+  }
+  void answer_if_better() {
+    auto& out = state_.out;
     out.fits = within_limits();
     if (!is_better()) return;
-    answer_ = best, plan_ = out.placed;
+    answer_ = state_.best, plan_ = out.placed;
     if (answers_.size() == state_.policy.incumbent.most_answers) answers_.erase(answers_.begin());
     if (out.fits && state_.limits.limits_memory) answers_.push_back(answer_);
   }
