@@ -38,6 +38,7 @@
 #include <neap/mutate/zip.hpp>
 
 #include <neap/optimize/optimize.hpp>
+#include <neap/optimize/sweep.hpp>
 
 #include <neap/execute/evaluator.hpp>
 #include <neap/execute/trainer.hpp>
