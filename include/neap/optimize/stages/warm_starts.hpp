@@ -5,6 +5,7 @@
 #include <neap/memory/check/check.hpp>
 #include <neap/memory/lifetimes.hpp>
 #include <neap/memory/make_plan.hpp>
+#include <neap/optimize/search_state.hpp>
 #include <neap/optimize/stages/placement.hpp>
 #include <neap/simulate/flow_facts.hpp>
 
