@@ -290,7 +290,19 @@ TEST_CASE("logsumexp, norms, products, similarity") {
   told(__LINE__, message_of([&] { prod(x, {0, -3}); }), "prod: axis -3 is given twice");
   told(__LINE__, message_of([&] { prod(x, {3}); }), "prod: no axis 3");
   told(__LINE__, message_of([&] { cosine_similarity(x, y, 3); }), "cosine_similarity: no axis 3");
-  told(__LINE__, message_of([&] { logsumexp(x, {7}); }), "7");
+  told(__LINE__, message_of([&] { logsumexp(x, {7}); }), "logsumexp: no axis 7");
+  told(__LINE__, message_of([&] { norm(x, 2, {7}); }), "norm: no axis 7");
+  told(__LINE__, message_of([&] { norm(x, INFINITY, {-8}); }), "norm: no axis -8");
+  told(__LINE__, message_of([&] { stddev(x, {7}); }), "stddev: no axis 7");
+  told(__LINE__, message_of([&] {
+         cosine_similarity(tensor::ones({2, 3}), tensor::ones({2, 4}));
+       }),
+       "cosine_similarity: shapes do not broadcast, [2,3] and [2,4]");
+  told(__LINE__, message_of([&] {
+         linear(tensor::ones({2, 3}), tensor::ones({4, 3}), tensor::ones({5}));
+       }),
+       "linear: result and bias: shapes do not broadcast, [2,4] and [5]");
+  told(__LINE__, message_of([&] { smooth_l1_loss(tensor::ones({2}), tensor::ones({3})); }), "smooth_l1: shapes differ");
 }
 
 TEST_CASE("flip and roll, arange and eye, masked_fill") {
@@ -338,7 +350,11 @@ TEST_CASE("flip and roll, arange and eye, masked_fill") {
          masked_fill(x, mask_of({2, 6}, 1), 0);
        }),
        "a mask of shape [2,6] does not broadcast to f64[6]");
-  told(__LINE__, message_of([&] { masked_fill(x, mask_of({5}, 1), 0); }), "do not broadcast");
+  told(__LINE__, message_of([&] { masked_fill(x, mask_of({5}, 1), 0); }), "masked_fill: shapes do not broadcast");
+  told(__LINE__, message_of([&] { eye(2, -3); }), "eye: numbers of rows and columns, was given 2 and -3");
+  told(__LINE__, message_of([&] { eye(-2); }), "eye: numbers of rows and columns, was given -2 and -1");
+  told(__LINE__, message_of([&] { select(tensor::ones({2, 3}), 1, 3); }), "select: no place 3 on axis 1 of f32[2,3]");
+  told(__LINE__, message_of([&] { select(tensor::ones({2, 3}), 1, -4); }), "select: no place -4 on axis 1");
 }
 
 TEST_CASE("elu and the divergence of distributions") {

@@ -372,6 +372,12 @@ inline tensor borrowed(tensor_ref const& r) {
 /// An axis, which may count from the end, as 0 ... rank - 1.
 int axis_of(tensor const& x, std::int64_t axis, char const* who, std::source_location at);
 
+/// Throws neap::error unless the two shapes broadcast.
+inline void require_broadcast(tensor const& x, tensor const& y, char const* who, std::source_location at) {
+  for (int i = 1; i <= std::min(x.rank(at), y.rank(at)); ++i)
+    if (auto const a = x.size(-i), b = y.size(-i); a != b && a != 1 && b != 1)
+      throw_error(context_access::place(at), {who, ": shapes do not broadcast, ", x.shape(), " and ", y.shape()});
+}
 /// Refuses tensors of another rank; `what` says who takes what.
 inline void require_rank(tensor const& x, int rank, char const* what, std::source_location at) {
   if (x.rank(at) != rank) throw_error(context_access::place(at), {what, ", was given ", x.type()});

@@ -94,6 +94,7 @@ inline tensor masked_fill(tensor const& x, tensor const& mask, double value,
                           std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   detail::require_booleans("masked_fill", mask, at);
+  detail::require_broadcast(mask, x, "masked_fill", at);
   tensor y = where(mask, value, x);
   if (y.shape() != x.shape())
     throw_error(context_access::place(at),

@@ -73,9 +73,9 @@ inline tensor smooth_l1_loss(tensor const& x, tensor const& y, double beta = 1,
                              loss_reduction how = loss_reduction::mean,
                              std::source_location at = std::source_location::current()) {
   place_scope const here(at);
-  if (beta != 0) return huber_loss(x, y, beta, how) * (1 / beta);
   if (x.shape() != y.shape())
     throw_error(context_access::place(at), {"smooth_l1: shapes differ, ", x.shape(), " and ", y.shape()});
+  if (beta != 0) return huber_loss(x, y, beta, how) * (1 / beta);
   return detail::reduced_loss(abs(detail::in_full(x) - detail::in_full(y)), how);
 }
 

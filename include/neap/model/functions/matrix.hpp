@@ -25,6 +25,7 @@ inline tensor linear(tensor const& x, tensor const& weight, tensor const& bias,
   place_scope const here(at);
   if (x.rank() == 1) return squeeze(linear(unsqueeze(x, 0), weight, bias), 0);
   tensor const y = matmul(x, weight, {.transpose_b = true});
+  if (!bias.is_empty()) detail::require_broadcast(y, bias, "linear: result and bias", at);
   return bias.is_empty() ? y : y + bias;
 }
 

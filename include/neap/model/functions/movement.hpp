@@ -100,6 +100,8 @@ inline tensor select(tensor const& x, std::int64_t axis, std::int64_t i,
                      std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   int const k = detail::axis_of(x, axis, "select", at);
+  if (i < -x.size(k) || i >= x.size(k))
+    throw_error(context_access::place(at), {"select: no place ", i, " on axis ", axis, " of ", x.type()});
   if (i < 0) i += x.size(k);
   shape dims = x.shape();
   dims.erase(k);
@@ -215,6 +217,8 @@ inline tensor arange(std::int64_t stop, dtype element = dtype::i64,
 inline tensor eye(std::int64_t rows, std::int64_t columns = -1, dtype element = dtype::f32,
                   std::source_location at = std::source_location::current()) {
   place_scope const here(at);
+  if (rows < 0 || columns < -1)
+    throw_error(context_access::place(at), {"eye: numbers of rows and columns, was given ", rows, " and ", columns});
   tensor const ones = apply(op::fill{{rows, columns < 0 ? rows : columns}, element, 1}, {});
   return triu(tril(ones));
 }

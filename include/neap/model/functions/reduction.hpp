@@ -65,11 +65,19 @@ inline tensor var(tensor const& given, axis_list const& axes = {}, variance_form
   tensor const squares = sum(square(x - mean(x, axes, true)), axes, how.keepdim);
   return squares * (1 / std::max(0., n - static_cast<double>(how.correction)));
 }
+namespace detail {
+/// Throws neap::error where a tensor lacks one of the axes.
+inline void require_axes(tensor const& x, axis_list const& axes, char const* who, std::source_location at) {
+  for (auto k : axes) axis_of(x, k, who, at);
+}
+}  // namespace detail
+
 /// log(sum(exp(x))) along axes, without overflow; of no elements, or of -inf alone, -inf.
 inline tensor logsumexp(tensor const& given, axis_list const& axes = {}, bool keepdim = false,
                         std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   tensor const x = detail::in_full(given);
+  detail::require_axes(x, axes, "logsumexp", at);
   tensor top;  // subtracted and added: a constant for the gradient
   if (x.count() > 0) {
     no_gradient const fixed;
@@ -88,6 +96,7 @@ inline tensor norm(tensor const& given, double p = 2, axis_list const& axes = {}
   if (!is_floating(x.element()))
     throw_error(context_access::place(at), {"norm: needs a floating type, was given ", x.type(), ": cast it first"});
   if (p != p) throw_error(context_access::place(at), {"norm: the exponent must be a number"});
+  detail::require_axes(x, axes, "norm", at);
   auto const infinite = std::numeric_limits<double>::infinity();
   if (p == infinite) return max(abs(x), axes, keepdim);
   if (p == -infinite) return min(abs(x), axes, keepdim);
@@ -153,6 +162,7 @@ inline tensor cosine_similarity(tensor const& given_a, tensor const& given_b, st
   tensor const a = detail::in_full(given_a), b = detail::in_full(given_b);
   if (a.element() == dtype::f16)  // epsilon^2 is no number there
     return cast(cosine_similarity(cast(a, dtype::f32), cast(b, dtype::f32), axis, epsilon), dtype::f16);
+  detail::require_broadcast(a, b, "cosine_similarity", at);
   tensor const product = a * b;
   auto const k = std::int64_t{detail::axis_of(product, axis, "cosine_similarity", at)};
   auto const length = [&](tensor const& x) {
@@ -165,6 +175,7 @@ inline tensor stddev(tensor const& given, axis_list const& axes = {}, variance_f
                      std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   tensor const x = detail::in_full(given);
+  detail::require_axes(x, axes, "stddev", at);
   tensor const v = var(x, axes, how), differs = not_equal(v, 0);
   return where(differs, sqrt(where(differs, v, 1)), v);  // sqrt never sees a 0, where its slope is infinite
 }

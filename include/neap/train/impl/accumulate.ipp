@@ -86,8 +86,9 @@ NEAP_FUNC loss_and_gradients differentiated(loss_result made, std::vector<tensor
 NEAP_FUNC void require_divisible(tensor const& x, std::string const& path, std::int64_t parts,
                                  std::source_location at) {
   if (x.rank() > 0 && x.size(0) % parts != 0)
-    throw_error(context_access::place(at), {"the sample's tensor ", (path.empty() ? "" : path + " "), x.type(),
-                                            " does not divide into ", parts, " parts along axis 0"});
+    throw_error(context_access::place(at),
+                {"micro_batches = ", parts, ": the sample's tensor ", (path.empty() ? "" : path + " "), x.type(),
+                 " does not divide into ", parts, " parts along axis 0"});
 }
 
 NEAP_FUNC traced_loss finished_loss(tracer& t, loss_result const& made) {
