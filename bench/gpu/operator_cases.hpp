@@ -114,6 +114,23 @@ inline std::vector<operator_case> operator_cases() {
   add(op::cross_entropy{-100, true}, {{x, -2, 2}, labels}, " of each row"), add(op::mse{}, {{x}, {x}});
   add(op::mse_grad{}, {{{}}, {x}, {x}}), add(op::binary_cross_entropy{}, {{x, -3, 3}, {x, 0, 1}});
   add(op::binary_cross_entropy_grad{}, {{x}, {x, -3, 3}, {x, 0, 1}});
+  // rows with elementwise work beside them
+  for (dtype const t : {dtype::f32, dtype::bf16}) {
+    auto const of = [t](shape const& dims) { return operand{dims, -1, 1, t}; };
+    auto const of_type = [t](char const* what) { return std::string(what) + std::string(name_of(t)); };
+    op::fused_maker sum(2), half(1), scaled(2);
+    sum.add(op::add{}, t, {0, 1}), half.add(op::mul_scalar{0.5}, t, {0}), scaled.add(op::mul{}, t, {0, 1});
+    auto normed = op::fused_rows::of(op::layer_norm{}), by_root = op::fused_rows::of(op::rms_norm{}),
+         gradient = op::fused_rows::of(op::rms_norm_grad{}), scores = op::fused_rows::of(op::softmax{});
+    normed.set_before(sum.made()), normed.keeps_x = true;
+    by_root.set_before(sum.made()), by_root.set_after(sum.made());
+    gradient.set_after(sum.made());
+    scores.set_before(half.made()), scores.set_after(scaled.made());
+    add(normed, {of(x), of(x), of(n), of(n)}, of_type(" of a sum "));
+    add(by_root, {of(x), of(x), of(n), of(x)}, of_type(" between sums "));
+    add(gradient, {of(x), of(x), {rows, 0.5, 2}, of(n), of(x)}, of_type(" and a sum "));
+    add(scores, {of(x), of(n)}, of_type(" of scores "));
+  }
   // networks
   op::dropout d;
   d.p = 0.25, d.key = 7;

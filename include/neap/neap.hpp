@@ -13,6 +13,7 @@
 #include <neap/model/model.hpp>
 #include <neap/train/fuse_elementwise.hpp>
 #include <neap/train/fuse_epilogues.hpp>
+#include <neap/train/fuse_rows.hpp>
 #include <neap/train/training_step.hpp>
 
 #include <neap/memory/greedy/greedy_by_size.hpp>

@@ -29,6 +29,7 @@
 #include <neap/ir/impl/operator.ipp>
 #include <neap/ir/impl/pin_rules.ipp>
 #include <neap/ir/operators/impl/fused.ipp>
+#include <neap/ir/operators/impl/fused_rows.ipp>
 #include <neap/memory/impl/exact_placing.ipp>
 #include <neap/memory/impl/lifetimes.ipp>
 #include <neap/memory/impl/make_plan.ipp>
@@ -66,7 +67,9 @@
 #include <neap/train/impl/freeze.ipp>
 #include <neap/train/impl/fuse_elementwise.ipp>
 #include <neap/train/impl/fuse_epilogues.ipp>
+#include <neap/train/impl/fuse_rows.ipp>
 #include <neap/train/impl/fuse_updates.ipp>
+#include <neap/train/impl/fused_graph.ipp>
 #include <neap/train/impl/grad.ipp>
 #include <neap/train/impl/loss.ipp>
 #include <neap/train/impl/mixed.ipp>

@@ -1,6 +1,7 @@
 // Operators whose kernels have a form of their own on devices give the host's results: interpreted from PTX, and on shuffled
 // blocks.
 #include "../support/interpreted_check.hpp"
+#include "../support/norm_sum_cases.hpp"
 #include "../support/operator_cases.hpp"
 #include "../support/shuffled_block.hpp"
 
@@ -18,6 +19,7 @@ void for_each_operator_case(F const& f) {
   f(update_case{}, "updates"), f(dropout_case{}, "dropout"), f(reduction_case{}, "reductions"),
       f(picking_case{}, "picking");
   f(line_case{}, "lines"), f(running_sum_case{}, "running sums");
+  f(norm_sum_case{}, "norms between sums");
 }
 
 /// The same of shuffled blocks, in two orders.
@@ -74,6 +76,8 @@ TEST_CASE("operators' kernels for devices give the host's results on shuffled bl
       for (case_extents e : {case_extents{3, 37}, {9, 1}, {2, 600}, {0, 7}}) check_shuffled(run, t, e);
   });
   check_shuffled(image_case{}, dtype::f32, {3, 8});
+  for (dtype t : {dtype::f32, dtype::bf16})
+    for (case_extents e : {case_extents{3, 37}, {40, 16}, {2, 600}, {0, 7}}) check_shuffled(rows_program_case{}, t, e);
 }
 
 TEST_CASE("numbers that are out of range touch no memory but their operands'") {

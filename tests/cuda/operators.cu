@@ -33,6 +33,14 @@ ROWS(device_adafactor_step<float>)
 ROWS(device_adafactor_step<bf16>)
 ROWS(device_adafactor_length)
 
+// norms between sums
+#define BETWEEN_SUMS(T)                          \
+  ROWS(rows_between_sums<norm_rows<T>>)          \
+  ROWS(rows_between_sums<norm_backward_rows<T>>) \
+  ROWS(add_groups<T>)
+BETWEEN_SUMS(float)
+BETWEEN_SUMS(bf16)
+
 ROWS(dropout_kernel<float>)
 ROWS(dropout_kernel<double>)
 

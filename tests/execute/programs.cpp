@@ -1,6 +1,6 @@
 // Whatever runs eagerly runs traced and planned, to the last bit: random programs of the DSL (tests/support/random_program.hpp)
 // train a few steps eagerly, op by op in the traced order, and by plans under several limits, with takeover and without, on
-// one thread and two, half of them with elementwise operators fused, half with products and their epilogues. Losses,
+// one thread and two, half of them with elementwise operators fused, half with products and their epilogues, a third with functions of rows. Losses,
 // gradients, what the step tells besides, weights, buffers, optimizer states and the batch itself are the same each time.
 // Some come with a smaller batch in the middle.
 //
@@ -18,6 +18,7 @@
 #include <neap/optimize/optimize.hpp>
 #include <neap/train/fuse_elementwise.hpp>
 #include <neap/train/fuse_epilogues.hpp>
+#include <neap/train/fuse_rows.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include "../support/sanitized.hpp"
@@ -134,7 +135,7 @@ constexpr planning plannings[] = {{0.8, true, 1},  {0.6, false, 2},  {0.4, true,
 
 struct tally {
   std::size_t programs = 0, refused_at_once = 0, copies = 0, transfers = 0, finite = 0, outputs = 0, grouped = 0,
-              smaller = 0, in_parts = 0, no_sums = 0, fused = 0, epilogues = 0;
+              smaller = 0, in_parts = 0, no_sums = 0, fused = 0, epilogues = 0, rows = 0;
   double first_loss = 0;  // of the last program, taken eagerly
 };
 
@@ -219,12 +220,14 @@ std::string run_one(program_form const& f, Optimizer const& how, std::size_t pla
       std::string wrong;
       try {
         trail const planned = with_program([&](auto const& traced_step, auto const& each) {
-          bool const fuses = (f.seed + i) % 2 == 0, joins = (f.seed / 2 + i) % 2 == 0;
+          bool const fuses = (f.seed + i) % 2 == 0, joins = (f.seed / 2 + i) % 2 == 0, by_rows = (f.seed + i) % 3 == 0;
           auto const joined = joins ? fuse_epilogues(traced_step) : traced_step;
-          auto const program = fuses ? fuse_elementwise(joined) : joined;
+          auto const with_rows = by_rows ? fuse_rows(joined) : joined;
+          auto const program = fuses ? fuse_elementwise(with_rows) : with_rows;
           for (auto x : program.program.ops()) {
             seen.fused += program.program.template as<op::fused>(x) != nullptr;
             seen.epilogues += program.program.template as<op::matmul_epilogue>(x) != nullptr;
+            seen.rows += program.program.template as<op::fused_rows>(x) != nullptr;
           }
           search_options o;
           o.memory_at_most = memory_limit::of_original(how_planned.limit);
@@ -327,9 +330,10 @@ void run_programs(std::uint64_t first, std::uint64_t count) {
   MESSAGE(seen.programs, " programs, ", seen.copies, " copies, ", seen.transfers, " transfers, ", seen.finite,
           " finite steps, ", seen.outputs, " outputs, ", seen.grouped, " groups, ", seen.smaller, " smaller batches, ",
           seen.in_parts, " in parts, ", seen.no_sums, " refused in parts, ", seen.fused, " fused, ", seen.epilogues,
-          " epilogues");
+          " epilogues, ", seen.rows, " fused rows");
   CHECK(seen.fused > seen.programs);
   CHECK(seen.epilogues > seen.programs / 4);
+  CHECK(seen.rows > seen.programs / 8);
   CHECK(seen.copies > seen.programs / 4);
   CHECK(seen.transfers > seen.programs / 5);
   CHECK(seen.outputs > seen.programs);
@@ -355,9 +359,10 @@ void run_mixed_programs(std::uint64_t first, std::uint64_t count) {
   }
   MESSAGE(seen.programs, " programs, ", seen.copies, " copies, ", seen.transfers, " transfers, ", seen.finite,
           " finite steps, ", seen.in_parts, " in parts, ", seen.no_sums, " refused in parts, ", seen.fused, " fused, ",
-          seen.epilogues, " epilogues");
+          seen.epilogues, " epilogues, ", seen.rows, " fused rows");
   CHECK(seen.fused > seen.programs);
   CHECK(seen.epilogues > seen.programs / 4);
+  CHECK(seen.rows > seen.programs / 8);
   CHECK(seen.copies > seen.programs / 4);
   CHECK(seen.transfers > seen.programs / 5);
 }

@@ -1,9 +1,13 @@
-// Plans that fuse operators of the original, for tests of the verifier.
+// What passes that fuse make of a graph, and plans of it that fuse, for tests of these passes and of the verifier.
 #pragma once
 
 #include <neap/backend/types.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/standard_operators.hpp>
+#include <neap/ir/verify.hpp>
+#include <neap/schedule/order.hpp>
+
+#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -33,6 +37,53 @@ inline double error_of(graph const& g, std::vector<block> const& a, std::vector<
   return most / large;
 }
 
+/// The ops of a graph that are an Op.
+template <class Op>
+std::vector<op_id> ops_that_are(op_graph const& g) {
+  std::vector<op_id> all;
+  for (auto o : g.ops())
+    if (g.as<Op>(o)) all.push_back(o);
+  return all;
+}
+
+/// How many ops of a graph compute something.
+inline std::size_t launches(op_graph const& g) {
+  std::size_t n = 0;
+  for (auto o : g.ops())
+    for (auto v : g.outputs(o))
+      if (g.record(v).alias != alias_kind::view) {
+        ++n;
+        break;
+      }
+  return n;
+}
+
+/// What a pass has made of a graph: it has the bits of the operators, and what is not in it nothing else knows of. How many
+/// ops became one with others.
+template <class Made>
+std::size_t check_fused_program(graph const& g, Made const& made, std::uint64_t seed, host_backend& backend) {
+  if (auto const s = verify(made.program); !s.ok()) FAIL(s.message());
+  std::size_t inside = 0;
+  for (auto const& group : made.groups) inside += group.size();
+  CHECK(made.program.op_count() == g.op_count() - inside + made.groups.size());
+  for (auto v : g.values())
+    if (made.value[v] != nothing<value_id>) {
+      CHECK(made.program.layout(made.value[v]) == g.layout(v));
+      CHECK(made.program.role(made.value[v]) == g.role(v));
+      CHECK(made.program.pins(made.value[v]) == g.pins(v));
+      CHECK(made.program.is_kept(made.value[v]) == g.is_kept(v));
+    } else {  // inside an operator
+      CHECK(!g.is_kept(v));
+      CHECK(g.pins(v).empty());
+    }
+  auto const sources = random_sources(g, seed);
+  auto const a = run_plainly(g, given_order{}(g), sources, backend),
+             b = run_plainly(made.program, given_order{}(made.program), sources, backend);
+  CHECK(a.kept == b.kept);
+  CHECK(a.sources == b.sources);
+  return inside;
+}
+
 /// The original as a pass has fused it (`made`: its program, and what its values became), and as a planner would leave it:
 /// each other op says which of the original's it is.
 template <class Made>
@@ -41,9 +92,10 @@ graph planned_from(graph const& original, Made const& made) {
   auto const& g = made.program;
   auto next = original.origin_count();
   for (auto o : original.ops()) {
-    auto const v = made.value[original.output(o)];
-    if (v == nothing<value_id>) continue;
-    auto const now = g.producer(v);
+    auto now = nothing<op_id>;
+    for (auto v : original.outputs(o))
+      if (made.value[v] != nothing<value_id>) now = g.producer(made.value[v]);
+    if (now == nothing<op_id>) continue;
     if (g.facets(now).standard_row != original.facets(o).standard_row) {
       edit.set_origin(now, op_id{static_cast<std::uint32_t>(next++)});
       edit.set_rewritten(now);

@@ -236,8 +236,9 @@ class shuffled_backend {
   template <class K>
   void launch(std::int64_t blocks, K const& kernel, std::int64_t block_work = 0) {
     ++launches;
-    bool const warps = fixed_threads_ ? fixed_threads_ == 32
-                                      : cuda_grid_of(blocks, detail::rows_fill_blocks<K> ? 0 : block_work).warp_rows;
+    bool const warps = fixed_threads_
+                           ? fixed_threads_ == 32
+                           : cuda_grid_of(blocks, neap::detail::rows_fill_blocks<K> ? 0 : block_work).warp_rows;
     for (std::int64_t id : shuffled(blocks)) {
       if (warps) run<32>(id, kernel);
       else run<256>(id, kernel);

@@ -6,8 +6,8 @@
 #include <neap/schedule/order.hpp>
 #include <neap/train/fuse_elementwise.hpp>
 
+#include "../support/fused_plans.hpp"
 #include "../support/message.hpp"
-#include "../support/plain_run.hpp"
 #include "../support/random_products.hpp"
 #include "run_program.hpp"
 
@@ -18,7 +18,7 @@
 #include <vector>
 
 using namespace neap;
-using neap::testing::message_of, neap::testing::random_products;
+using neap::testing::launches, neap::testing::message_of, neap::testing::random_products;
 
 namespace {
 
@@ -38,16 +38,6 @@ std::string fused(graph_editor&& edit) {
   return epilogues_of(made.program);
 }
 graph_editor editor() { return graph_editor(operator_table(standard_operators::facets)); }
-std::size_t calls(op_graph const& g) {
-  std::size_t n = 0;
-  for (auto o : g.ops())
-    for (auto v : g.outputs(o))
-      if (g.record(v).alias != alias_kind::view) {
-        ++n;
-        break;
-      }
-  return n;
-}
 
 std::pair<tensor, tensor> text() {
   std::vector<std::int64_t> ids;
@@ -65,30 +55,12 @@ TEST_CASE("graphs with fused epilogues have the bits of the operators, and fewer
     CAPTURE(seed);
     auto const g = random_products(seed, 5 + static_cast<std::uint32_t>(seed % 30));
     auto const made = fuse_epilogues(g);
-    if (auto const s = verify(made.program); !s.ok()) FAIL(s.message());
-    std::size_t inside = 0;
-    for (auto const& group : made.groups) inside += group.size();
-    CHECK(made.program.op_count() == g.op_count() - inside + made.groups.size());
+    testing::check_fused_program(g, made, seed, backend);
     for (auto o : made.program.ops())
       if (auto const* e = made.program.as<op::matmul_epilogue>(o)) {
         ++seen[static_cast<std::size_t>(e->kind)];
         kept += e->keeps;
       }
-    for (auto v : g.values())
-      if (made.value[v] != nothing<value_id>) {
-        CHECK(made.program.layout(made.value[v]) == g.layout(v));
-        CHECK(made.program.role(made.value[v]) == g.role(v));
-        CHECK(made.program.pins(made.value[v]) == g.pins(v));
-        CHECK(made.program.is_kept(made.value[v]) == g.is_kept(v));
-      } else {  // inside an operator: nothing else may know of it
-        CHECK(!g.is_kept(v));
-        CHECK(g.pins(v).empty());
-      }
-    auto const sources = testing::random_sources(g, seed);
-    auto const a = testing::run_plainly(g, given_order{}(g), sources, backend),
-               b = testing::run_plainly(made.program, given_order{}(made.program), sources, backend);
-    CHECK(a.kept == b.kept);
-    CHECK(a.sources == b.sources);
   }
   for (auto n : seen) CHECK(n > 12);
   CHECK(kept > 10);
@@ -242,7 +214,7 @@ TEST_CASE("training steps with fused epilogues give the bits of the plain ones, 
       CHECK(found.starts_with("bias bias bias_gelu+ bias bias bias bias_gelu+ bias"));
       CHECK((found.find("gelu_grad") != found.npos) != recovers);
       CHECK(found.find("sums_of_a") != found.npos);
-      CHECK(calls(two.program) + 18 <= calls(one.program));
+      CHECK(launches(two.program) + 18 <= launches(one.program));
       support::program_runner run_one(one), run_two(two);
       for (int i = 0; i < 3; ++i) CHECK(run_one({batch.first, batch.second}) == run_two({batch.first, batch.second}));
       auto const p = parameters(plain), q = parameters(apart);

@@ -85,7 +85,8 @@ using matmul_update_lion = matmul_update<struct lion>;
   A(matmul_update_lion)                                                                        \
   /* rows are told in plans' fingerprints, so new ones come last */                                              \
   S(wait) S(adafactor) S(assign) S(elu) A(elu_grad) S(multinomial)                      \
-  S(count_back) S(take_back) S(move_loss_scale) S(fused) S(matmul_epilogue)
+  S(count_back) S(take_back) S(move_loss_scale) S(fused) S(matmul_epilogue)         \
+  S(fused_rows)
 // clang-format on
 
 #define NEAP_DECLARED(name) struct name;

@@ -13,14 +13,11 @@
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/operators/fused.hpp>
-#include <neap/train/program_copy.hpp>
-#include <neap/train/program_places.hpp>
-#include <neap/train/training_step.hpp>
+#include <neap/train/fused_graph.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -28,28 +25,27 @@
 
 namespace neap::inline v0 {
 
-template <class G>
-struct fused_elementwise {
-  G program;
-  table<value_id, value_id> value;  // of the graph that was given -> of the program; nothing<value_id>: inside a group
-  std::vector<std::vector<op_id>> groups;  // which ops became one, in order, by their ids in the graph that was given
-};
-
 namespace detail {
 
 /// Finds the groups and writes the graph anew.
 class elementwise_fuser {
  public:
+  using operator_type = op::fused;
+
   elementwise_fuser(op_graph const& g, operator_facets const& fused);
 
+  /// Takes the groups that it is given, if there are any that fit; else grows its own.
+  void find(std::span<std::vector<op_id> const> like) {
+    if (like.empty() || !take(like)) grow();
+  }
+  fused_graph<op_graph> write();
+
+ private:
   /// Grows the groups in the graph's order, each from the op that makes its result.
-  void find();
+  void grow();
   /// Takes groups that were found in a graph of the same ops with other extents; false, and none, where the ops of one
   /// have several shapes here.
   bool take(std::span<std::vector<op_id> const> groups);
-  fused_elementwise<op_graph> write();
-
- private:
   static bool is_wide(dtype t) { return t == dtype::f64; }
   static bool is_narrow(dtype t) { return t != dtype::f64 && t != dtype::boolean; }
   static bool is_known(dtype t) { return t <= dtype::f16 || t == dtype::boolean; }
@@ -143,62 +139,21 @@ class elementwise_fuser {
   table<storage_id, std::size_t> last_reader_;  // its place; the number of ops: the storage stays
 };
 
-/// A recipe whose steps are fused as the first one was, where that is possible.
-template <class Ops>
-class fused_recipe final : public step_recipe<Ops> {
- public:
-  fused_recipe(std::shared_ptr<step_recipe<Ops> const> plain, std::vector<std::vector<op_id>> groups)
-      : plain_(std::move(plain)),
-        groups_(std::move(groups)) {}
-  training_program<Ops> for_sample(void const* sample, void const* type, training_program<Ops> const& like,
-                                   std::source_location at) const override {
-    auto p = plain_->for_sample(sample, type, like, at);
-    fuse_as(p, groups_);
-    return p;
-  }
-  /// Fuses a step in these groups, or in its own where they do not fit: a batch of another size may have values of
-  /// several shapes where they had one. (A trainer plans it anew then.)
-  static void fuse_as(training_program<Ops>& p, std::vector<std::vector<op_id>> const& groups) {
-    elementwise_fuser f(p.program, facets_of<op::fused>);
-    if (!f.take(groups)) f.find();
-    write(p, f);
-  }
-  /// Fuses a step in the groups that `f` has of its program.
-  static void write(training_program<Ops>& p, elementwise_fuser& f) {
-    auto made = f.write();
-    fused_elementwise<basic_graph<Ops>> typed{basic_graph<Ops>(std::move(made.program)), std::move(made.value), {}};
-    if (!made.groups.empty()) take_rewritten(p, typed);
-    if (p.recipe) p.recipe = std::make_shared<fused_recipe>(p.recipe, std::move(made.groups));
-  }
-
- private:
-  std::shared_ptr<step_recipe<Ops> const> plain_;
-  std::vector<std::vector<op_id>> groups_;
-};
-
 }  // namespace detail
 
 /// The program with its chains of elementwise operators fused: those of the standard set, in f32, bf16, f16 and booleans
 /// or in f64 and booleans. Throws neap::error for a graph with parts or a cycle. O(ops + edges), and for each group its
 /// size times its distance from what joins it.
 template <class Ops>
-fused_elementwise<basic_graph<Ops>> fuse_elementwise(basic_graph<Ops> const& g) {
-  static_assert(Ops::template contains<op::fused>, "neap: fuse_elementwise needs op::fused in the graph's set");
-  detail::elementwise_fuser f(g, facets_of<op::fused>);
-  f.find();
-  auto made = f.write();
-  return {basic_graph<Ops>(std::move(made.program)), std::move(made.value), std::move(made.groups)};
+fused_graph<basic_graph<Ops>> fuse_elementwise(basic_graph<Ops> const& g) {
+  return detail::fused_by<detail::elementwise_fuser>(g);
 }
 
 /// A training step with its chains of elementwise operators fused. Steps for samples of other sizes, which a trainer
 /// makes, are fused too.
 template <class Ops>
 training_program<Ops> fuse_elementwise(training_program<Ops> p) {
-  static_assert(Ops::template contains<op::fused>, "neap: fuse_elementwise needs op::fused in the graph's set");
-  detail::elementwise_fuser f(p.program, facets_of<op::fused>);
-  f.find();
-  detail::fused_recipe<Ops>::write(p, f);
-  return p;
+  return detail::fused_recipe<detail::elementwise_fuser, Ops>::fused(std::move(p));
 }
 
 }  // namespace neap::inline v0

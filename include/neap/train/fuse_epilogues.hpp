@@ -20,9 +20,7 @@
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/operators/matmul_epilogue.hpp>
-#include <neap/train/program_copy.hpp>
-#include <neap/train/program_places.hpp>
-#include <neap/train/training_step.hpp>
+#include <neap/train/fused_graph.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -35,72 +33,21 @@
 
 namespace neap::inline v0 {
 
-template <class G>
-struct fused_epilogues {
-  G program;
-  table<value_id, value_id> value;  // of the graph that was given -> of the program; nothing<value_id>: in an operator
-  std::vector<std::vector<op_id>> groups;  // which ops became one, in order, by their ids in the graph that was given
-};
-
 namespace detail {
 
 /// Finds products with epilogues, and writes the graph anew.
-class epilogue_fuser {
+class epilogue_fuser : public operator_groups {
  public:
-  epilogue_fuser(op_graph const& g, operator_facets const& facets);
+  using operator_type = op::matmul_epilogue;
 
-  fused_epilogues<op_graph> write();
+  epilogue_fuser(op_graph const& g, operator_facets const& facets)
+      : operator_groups(g, facets, "fuse_epilogues"),
+        sums_(g.storage_count()) {}
+
+  /// Finds all there are.
+  void find(std::span<std::vector<op_id> const> /*like*/);
 
  private:
-  static constexpr std::size_t none = static_cast<std::size_t>(-1);
-  struct group {
-    op::matmul_epilogue op;
-    plain_vector<op_id> ops;  // in order; the last one's place is the operator's
-    plain_vector<value_id> in, out;
-  };
-
-  /// Calls f(op) for the ops that are made together with o.
-  template <class F>
-  void each_member(op_id o, F const& f) const {
-    if (group_[o] == none) return f(o);
-    for (auto m : groups_[group_[o]].ops) f(m);
-  }
-  /// Calls f(op) for what must run before an op.
-  template <class F>
-  void each_before(op_id o, F const& f) const {
-    for (auto v : g_.inputs(o))
-      if (auto const p = g_.producer(v); p != nothing<op_id>) f(p);
-    for (auto b : g_.order_after(o)) f(b);
-  }
-  void put(program_copy& copy, op_id o, fused_epilogues<op_graph>& out) {
-    plain_vector<value_id> in;
-    if (group_[o] == none) {
-      for (auto v : g_.inputs(o)) in.push_back(copy.value[v]);
-      return copy.put(o, g_.view(o), span_of(in));
-    }
-    auto const& made = groups_[group_[o]];
-    for (auto v : made.in) in.push_back(copy.value[v]);
-    copy.put(o, {&facets_, &made.op}, span_of(in), span_of(made.out));
-    out.groups.emplace_back(made.ops.begin(), made.ops.end());
-  }
-
-  /// Whether an op may become a part of another one: it has one result, dense and in memory of its own.
-  bool may_join(op_id o) const {
-    if (group_[o] != none || !g_.may_replace(o) || g_.outputs(o).size() != 1) return false;
-    auto const v = g_.output(o);
-    auto const& r = g_.record(v);
-    return r.alias == alias_kind::fresh && g_.overwrites(v) == nothing<value_id> &&
-           g_.layout(v) == tensor_layout::dense(g_.type(v)) && g_.bytes(r.storage) == g_.type(v).bytes() &&
-           g_.record(r.storage).updates == 0 && !g_.is_resident(r.storage) && !g_.is_overwritten(r.storage);
-  }
-  /// What makes v, if v has no reader but one, is not kept, and its maker may join.
-  op_id alone_behind(value_id v) const {
-    auto const p = g_.producer(v);
-    return p != nothing<op_id> && g_.uses(v).size() == 1 && !g_.is_kept(v) && may_join(p) ? p : nothing<op_id>;
-  }
-  /// Whether ops may be one: no other op must run after one of them and before another one, by way of what is made
-  /// together already.
-  bool may_be_one(std::span<op_id const> ops);
   /// The product that an op adds a bias to, as its first operand; nothing if it does something else.
   op_id biased_product(op_id sum) const {
     if (!g_.as<op::add>(sum) || !may_join(sum)) return nothing<op_id>;
@@ -113,15 +60,6 @@ class epilogue_fuser {
                ? product
                : nothing<op_id>;
   }
-  /// Makes ops one, if they may be; whether they are.
-  bool join(group made) {
-    if (!may_be_one(span_of(made.ops))) return false;
-    std::sort(made.ops.begin(), made.ops.end(), [&](op_id a, op_id b) { return places_.place[a] < places_.place[b]; });
-    for (auto o : made.ops) group_[o] = groups_.size();
-    groups_.push_back(std::move(made));
-    return true;
-  }
-
   void match_activation(op_id o);
   void match_bias(op_id o);
   void match_gelu_gradient(op_id o);
@@ -145,35 +83,7 @@ class epilogue_fuser {
     return {in[0], in[1], third};
   }
 
-  op_graph const& g_;
-  operator_facets const& facets_;
-  program_places places_;
-  table<op_id, std::size_t> group_;   // an index into groups_
-  table<op_id, std::uint32_t> seen_;  // the last search that has met an op
-  std::uint32_t search_ = 0;
   table<storage_id, plain_vector<op_id>> sums_;  // ops that sum a value of the storage
-  std::vector<group> groups_;
-};
-
-/// A recipe whose steps have their epilogues fused.
-template <class Ops>
-class epilogue_recipe final : public step_recipe<Ops> {
- public:
-  explicit epilogue_recipe(std::shared_ptr<step_recipe<Ops> const> plain) : plain_(std::move(plain)) {}
-  training_program<Ops> for_sample(void const* sample, void const* type, training_program<Ops> const& like,
-                                   std::source_location at) const override {
-    return fused(plain_->for_sample(sample, type, like, at));
-  }
-  static training_program<Ops> fused(training_program<Ops> p) {
-    auto made = epilogue_fuser(p.program, facets_of<op::matmul_epilogue>).write();
-    fused_epilogues<basic_graph<Ops>> typed{basic_graph<Ops>(std::move(made.program)), std::move(made.value), {}};
-    if (!made.groups.empty()) take_rewritten(p, typed);
-    if (p.recipe) p.recipe = std::make_shared<epilogue_recipe>(p.recipe);
-    return p;
-  }
-
- private:
-  std::shared_ptr<step_recipe<Ops> const> plain_;
 };
 
 }  // namespace detail
@@ -181,20 +91,15 @@ class epilogue_recipe final : public step_recipe<Ops> {
 /// The program with its products and what follows them fused. Throws neap::error for a graph with parts or a cycle.
 /// At most O(ops + edges) for each operator made.
 template <class Ops>
-fused_epilogues<basic_graph<Ops>> fuse_epilogues(basic_graph<Ops> const& g) {
-  static_assert(Ops::template contains<op::matmul_epilogue>,
-                "neap: fuse_epilogues needs op::matmul_epilogue in the graph's set");
-  auto made = detail::epilogue_fuser(g, facets_of<op::matmul_epilogue>).write();
-  return {basic_graph<Ops>(std::move(made.program)), std::move(made.value), std::move(made.groups)};
+fused_graph<basic_graph<Ops>> fuse_epilogues(basic_graph<Ops> const& g) {
+  return detail::fused_by<detail::epilogue_fuser>(g);
 }
 
 /// A training step with its products and what follows them fused. So are steps for samples of other sizes, which a trainer
 /// makes.
 template <class Ops>
 training_program<Ops> fuse_epilogues(training_program<Ops> p) {
-  static_assert(Ops::template contains<op::matmul_epilogue>,
-                "neap: fuse_epilogues needs op::matmul_epilogue in the graph's set");
-  return detail::epilogue_recipe<Ops>::fused(std::move(p));
+  return detail::fused_recipe<detail::epilogue_fuser, Ops>::fused(std::move(p));
 }
 
 }  // namespace neap::inline v0

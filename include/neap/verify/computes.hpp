@@ -162,7 +162,7 @@ inline bool check_values(op_graph const& original, op_graph const& g, hash_key k
       if (g.name(o) != original.name(meant))
         report(kind::name_changed, o, describe(g, o) + " is " + describe(original, meant) + " of the original");
       check_views(meant);
-      now.set(g, o, was.op[meant]);
+      now.set_as(g, o, was, original, meant);
       if (runs_at_most_once(original, meant)) ran.push_back(now.op[o]);
       continue;
     }
@@ -209,7 +209,7 @@ inline bool check_values(op_graph const& original, op_graph const& g, hash_key k
       report(kind::input_changed, o, who + where);
     }
     if (g.outputs(o).size() == original.outputs(meant).size())
-      now.set(g, o, was.op[meant]);  // so that readers are not blamed
+      now.set_as(g, o, was, original, meant);  // so that readers are not blamed
     if (runs_at_most_once(original, meant)) ran.push_back(was.op[meant]);
   }
 

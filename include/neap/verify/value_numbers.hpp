@@ -2,8 +2,8 @@
 // same sources, in this graph or in another one. Copies have the number of what they copy, load(wait(store(x))) has x's. With
 // it the verifier compares a planned graph with the original without trusting the planner's word on which op copies which.
 //
-// A fused op has the number of the last of the operators that its steps stand for, so that a plan may fuse what the
-// original has not, and the other way round.
+// A fused op has the number of the last of the operators that its steps stand for, and each of its results the number of
+// that operator's, so that a plan may fuse what the original has not, and the other way round.
 //
 // A number says which elements a value has, and not where they lie: a copy may be dense and its original not. What depends
 // on layouts (views, kept values) is compared by them.
@@ -16,6 +16,7 @@
 #include <neap/core/sip_hash.hpp>
 #include <neap/ir/dataflow.hpp>
 #include <neap/ir/operators/fused.hpp>
+#include <neap/ir/operators/fused_rows.hpp>
 #include <neap/ir/operators/matmul_epilogue.hpp>
 
 #include <algorithm>
@@ -133,21 +134,41 @@ inline op::fused const* fused_program(op_graph const& g, op_id o) {
   return g.outputs(o).size() == 1 && p->fault(g.inputs(o).size()).empty() ? p : nullptr;
 }
 
+/// Whether an op's outputs have memory of their own, dense.
+inline bool makes_plain_values(op_graph const& g, op_id o) {
+  bool plain = true;
+  for (auto v : g.outputs(o)) {
+    auto const& r = g.record(v);
+    plain = plain && r.alias == alias_kind::fresh && g.layout(v) == tensor_layout::dense(g.type(v)) &&
+            g.bytes(r.storage) == g.type(v).bytes();
+  }
+  return plain;
+}
 /// A product with an epilogue of steps; nullptr if it is none. Its results have memory of their own, dense.
 inline op::matmul_epilogue const* product_with_steps(op_graph const& g, op_id o) {
   if (g.facets(o).standard_row != standard_row<op::matmul_epilogue>) return nullptr;
   auto const* p = static_cast<op::matmul_epilogue const*>(g.attributes(o));
   bool plain = p->kind >= 0 && p->kind <= static_cast<std::int64_t>(epilogue::gelu_grad) && g.inputs(o).size() == 3 &&
-               g.outputs(o).size() == (p->keeps ? 2u : 1u) && (!p->keeps || p->has_activation());
-  for (auto v : g.outputs(o)) {
-    auto const& r = g.record(v);
-    plain = plain && r.alias == alias_kind::fresh && g.layout(v) == tensor_layout::dense(g.type(v)) &&
-            g.bytes(r.storage) == g.type(v).bytes() && g.type(v) == g.type(g.outputs(o)[0]);
-  }
+               g.outputs(o).size() == (p->keeps ? 2u : 1u) && (!p->keeps || p->has_activation()) &&
+               makes_plain_values(g, o);
+  for (auto v : g.outputs(o)) plain = plain && g.type(v) == g.type(g.outputs(o)[0]);
+  return plain ? p : nullptr;
+}
+/// A function of rows with steps beside it; nullptr if it is none. Its results have memory of their own, dense.
+inline op::fused_rows const* rows_with_steps(op_graph const& g, op_id o) {
+  if (g.facets(o).standard_row != standard_row<op::fused_rows>) return nullptr;
+  auto const* p = static_cast<op::fused_rows const*>(g.attributes(o));
+  if (!p->fault(g.inputs(o).size()).empty()) return nullptr;
+  auto const whole = static_cast<std::size_t>(p->whole_results());
+  auto const more = static_cast<std::size_t>(p->more_results(p->others(static_cast<int>(g.inputs(o).size()))));
+  bool plain = g.outputs(o).size() == whole + more && makes_plain_values(g, o);
+  for (std::size_t j = 0; plain && j < whole; ++j) plain = g.type(g.outputs(o)[j]) == g.type(g.outputs(o)[0]);
   return plain ? p : nullptr;
 }
 /// Whether an op stands for several: its steps have numbers of their own.
-inline bool has_steps(op_graph const& g, op_id o) { return fused_program(g, o) || product_with_steps(g, o); }
+inline bool has_steps(op_graph const& g, op_id o) {
+  return fused_program(g, o) || product_with_steps(g, o) || rows_with_steps(g, o);
+}
 
 inline constexpr std::uint64_t stored_mark = 0x73746f726564ull;
 
@@ -215,24 +236,17 @@ struct numbers {
       else out = p != nothing<op_id> ? value[g.inputs(p)[0]] : value[in].mix(~stored_mark);
       return;
     }
-    if (has_steps(g, o)) {
-      digest last{}, before{};
-      each_step(g, o, [&](digest d) { before = std::exchange(last, d); });
-      set(g, o, last);
-      if (g.outputs(o).size() == 1) return;
-      value[g.outputs(o)[1]] = result(before);  // what its activation reads
-      op[o] = last.mix(before.low);
-      return;
-    }
+    if (has_steps(g, o)) return set_steps(g, o);
     sip_hash d(key);
     d.mix(plain[o]).mix(types[o]);
     for (auto v : g.inputs(o)) d.mix(value[v]);
     set(g, o, d.finish());
   }
   /// Calls f(number) for what an op with steps stands for, in order: the numbers of those operators. A fused op has its last
-  /// step's; a product with an epilogue, too, if it has one result.
+  /// step's; so have the others if they have one result.
   template <class F>
   void each_step(op_graph const& g, op_id o, F const& f) const {
+    if (auto const* p = rows_with_steps(g, o)) return (void)each_step_of_rows(*p, g, o, f);
     plain_vector<digest> in;
     auto const y = g.outputs(o)[0];
     auto const makes = fresh_number(g.type(y));
@@ -242,11 +256,8 @@ struct numbers {
     }
     auto const& e = *product_with_steps(g, o);
     auto const product = e.product();
-    auto const view = view_of(product);
-    sip_hash called(key), d(key);
-    called.mix(view.facets->name);
-    mix_attributes(called, view.facets->attributes, view.bytes);
-    d.mix(called.finish()).mix(makes).mix(value[g.inputs(o)[0]]).mix(value[g.inputs(o)[1]]);
+    sip_hash d(key);
+    d.mix(called(view_of(product))).mix(makes).mix(value[g.inputs(o)[0]]).mix(value[g.inputs(o)[1]]);
     auto const number = d.finish();
     f(number);
     in.push_back(result(number));
@@ -258,15 +269,84 @@ struct numbers {
     std::uint64_t j = 0;
     for (auto v : g.outputs(o)) value[v] = d.mix(j++);
   }
+  /// Op o is op x of a graph with these numbers.
+  void set_as(op_graph const& g, op_id o, numbers const& other, op_graph const& of, op_id x) {
+    op[o] = other.op[x];
+    for (std::size_t j = 0; j < g.outputs(o).size(); ++j) value[g.outputs(o)[j]] = other.value[of.outputs(x)[j]];
+  }
 
  private:
+  /// The numbers of an op with steps and of its outputs.
+  void set_steps(op_graph const& g, op_id o) {
+    auto const out = g.outputs(o);
+    digest last{}, before{};
+    plain_vector<digest> made;  // of the other outputs
+    if (auto const* p = rows_with_steps(g, o)) {
+      auto const r = each_step_of_rows(*p, g, o, [&](digest d) { last = d; });
+      if (p->keeps_x) made.push_back(r.x);
+      if (p->keeps_y) made.push_back(result(r.function));
+      for (std::size_t j = made.size() + 1, k = 1; j < out.size(); ++j, ++k) made.push_back(r.function.mix(k));
+    } else {
+      each_step(g, o, [&](digest d) { before = std::exchange(last, d); });
+      if (out.size() > 1) made.push_back(result(before));  // what its activation reads
+    }
+    set(g, o, last);
+    for (std::size_t j = 0; j < made.size(); ++j) {
+      value[out[j + 1]] = made[j];
+      op[o] = op[o].mix(made[j].low);
+    }
+  }
+  struct row_numbers {
+    digest x, function;  // of the value x; of the function, an operator
+  };
+  template <class F>
+  row_numbers each_step_of_rows(op::fused_rows const& p, op_graph const& g, op_id o, F const& f) const {
+    auto const in = g.inputs(o);
+    auto const out = g.outputs(o);
+    auto const first = static_cast<std::size_t>(p.before_inputs);
+    auto const others = static_cast<std::size_t>(p.others(static_cast<int>(in.size())));
+    auto const& whole = g.type(out[0]);
+    auto const makes = fresh_number(whole);
+    digest x = value[in[0]];
+    plain_vector<digest> read;
+    if (p.has_before()) {
+      for (auto v : in.first(first)) read.push_back(value[v]);
+      steps(p.before(), whole.dims, span_of(read), makes, [&](digest d) { f(d), x = result(d); });
+    }
+    sip_hash types_made(key), d(key);
+    mix_fresh(types_made, whole);
+    for (auto j = static_cast<std::size_t>(p.whole_results()); j < out.size(); ++j)
+      mix_fresh(types_made, g.type(out[j]));
+    d.mix(p.with_function([&](auto const& one) { return called(view_of(one)); })).mix(types_made.finish()).mix(x);
+    for (auto v : in.subspan(first, others)) d.mix(value[v]);
+    auto const function = d.finish();
+    f(function);
+    if (p.has_after()) {
+      read.clear();
+      read.push_back(result(function));
+      for (auto v : in.subspan(first + others)) read.push_back(value[v]);
+      steps(p.after(), whole.dims, span_of(read), makes, f);
+    }
+    return {x, function};
+  }
+  /// operator_number() of a standard operator.
+  digest called(operator_view view) const {
+    sip_hash d(key);
+    d.mix(view.facets->name);
+    mix_attributes(d, view.facets->attributes, view.bytes);
+    return d.finish();
+  }
   /// The value of an op with this number and one output.
   static digest result(digest number) { return number.mix(std::uint64_t{0}); }
   /// outputs_number() of an op that makes one dense value of this type.
   digest fresh_number(tensor_type const& t) const {
     sip_hash makes(key);
-    makes.mix(static_cast<std::uint64_t>(alias_kind::fresh)).mix(std::uint64_t{70000 - 1});
-    return with_layout(makes, tensor_layout::dense(t)).mix(static_cast<std::uint64_t>(t.bytes())).finish();
+    mix_fresh(makes, t);
+    return makes.finish();
+  }
+  static void mix_fresh(sip_hash& d, tensor_type const& t) {
+    d.mix(static_cast<std::uint64_t>(alias_kind::fresh)).mix(std::uint64_t{70000 - 1});
+    with_layout(d, tensor_layout::dense(t)).mix(static_cast<std::uint64_t>(t.bytes()));
   }
   /// The numbers of a program's steps on inputs of these numbers; `last_makes`: what the last one makes.
   template <class F>
@@ -275,10 +355,10 @@ struct numbers {
     std::size_t made = 0;
     for (auto d : in) values[made++] = d;
     p.for_each_step([&](int k, op::fused_step const& s, op::detail::step_operator const& what, void const* bytes) {
-      sip_hash called(key), d(key);
-      called.mix(what.name);
-      mix_attributes(called, what.attributes, bytes);
-      d.mix(called.finish()).mix(k + 1 < p.step_count() ? fresh_number({s.element, dims}) : last_makes);
+      sip_hash name(key), d(key);
+      name.mix(what.name);
+      mix_attributes(name, what.attributes, bytes);
+      d.mix(name.finish()).mix(k + 1 < p.step_count() ? fresh_number({s.element, dims}) : last_makes);
       for (int i = 0; i < what.arguments; ++i)
         d.mix(values[static_cast<std::size_t>(s.operands[static_cast<std::size_t>(i)])]);
       auto const number = d.finish();

@@ -227,6 +227,22 @@ class fused_maker {
   std::optional<int> add(Op const& op, dtype element, std::initializer_list<int> operands) {
     return add_step(neap::detail::standard_row<Op>, &op, element, {operands.begin(), operands.size()});
   }
+  /// Adds the steps of a right program on these values; its result as an operand. None if they do not fit: then some of
+  /// them may be there.
+  std::optional<int> add_all(fused const& p, std::span<int const> inputs) {
+    std::array<int, fused::most_inputs + fused::most_steps> now{};
+    std::copy(inputs.begin(), inputs.end(), now.begin());
+    std::optional<int> last;
+    p.for_each_step([&](int k, fused_step const& s, detail::step_operator const& f, void const* bytes) {
+      std::array<int, fused_step::most_operands> operands{};
+      for (std::size_t i = 0; i < static_cast<std::size_t>(f.arguments); ++i)
+        operands[i] = now[static_cast<std::size_t>(s.operands[i])];
+      if (k > 0 && !last) return;
+      last = add_step(s.row, bytes, s.element, std::span(operands).first(static_cast<std::size_t>(f.arguments)));
+      if (last) now[inputs.size() + static_cast<std::size_t>(k)] = *last;
+    });
+    return last;
+  }
   fused const& made() const { return made_; }
 
  private:

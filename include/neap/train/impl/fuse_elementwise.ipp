@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap::inline v0::detail {
 
 NEAP_FUNC elementwise_fuser::elementwise_fuser(op_graph const& g, operator_facets const& fused)
     : g_(g),
@@ -24,7 +23,30 @@ NEAP_FUNC elementwise_fuser::elementwise_fuser(op_graph const& g, operator_facet
   for (auto v : g.sources()) last_reader_[g.storage(v)] = g.op_count();
 }
 
-NEAP_FUNC void elementwise_fuser::find() {
+NEAP_FUNC fused_graph<op_graph> elementwise_fuser::write() {
+  fused_graph<op_graph> out;
+  program_copy copy(g_);
+  plain_vector<value_id> in;
+  for (auto o : order_) {
+    if (group_[o] != nothing<op_id> && group_[o] != o) continue;
+    auto const steps = members_[index(o)].size();
+    in.clear();
+    if (steps < 2) {
+      for (auto v : g_.inputs(o)) in.push_back(copy.value[v]);
+      copy.put(o, g_.view(o), span_of(in));
+      continue;
+    }
+    for (auto v : inputs_of(o)) in.push_back(copy.value[v]);
+    auto const made = program_of(o);
+    copy.put(o, {&fused_, &*made}, span_of(in));
+    out.groups.emplace_back(members_[index(o)].begin(), members_[index(o)].end());
+  }
+  out.program = copy.finish();
+  out.value = std::move(copy.value);
+  return out;
+}
+
+NEAP_FUNC void elementwise_fuser::grow() {
   for (auto o : order_) {
     if (!can_be_step(o)) continue;
     group_[o] = o;
@@ -52,29 +74,6 @@ NEAP_FUNC bool elementwise_fuser::take(std::span<std::vector<op_id> const> group
   return false;
 }
 
-NEAP_FUNC fused_elementwise<op_graph> elementwise_fuser::write() {
-  fused_elementwise<op_graph> out;
-  program_copy copy(g_);
-  plain_vector<value_id> in;
-  for (auto o : order_) {
-    if (group_[o] != nothing<op_id> && group_[o] != o) continue;
-    auto const steps = members_[index(o)].size();
-    in.clear();
-    if (steps < 2) {
-      for (auto v : g_.inputs(o)) in.push_back(copy.value[v]);
-      copy.put(o, g_.view(o), span_of(in));
-      continue;
-    }
-    for (auto v : inputs_of(o)) in.push_back(copy.value[v]);
-    auto const made = program_of(o);
-    copy.put(o, {&fused_, &*made}, span_of(in));
-    out.groups.emplace_back(members_[index(o)].begin(), members_[index(o)].end());
-  }
-  out.program = copy.finish();
-  out.value = std::move(copy.value);
-  return out;
-}
-
 NEAP_FUNC bool elementwise_fuser::join_one(op_id o) {
   for (auto v : inputs_of(o)) {
     auto const p = g_.producer(v);
@@ -92,5 +91,4 @@ NEAP_FUNC bool elementwise_fuser::join_one(op_id o) {
   return false;
 }
 
-}  // namespace detail
-}  // namespace neap::inline v0
+}  // namespace neap::inline v0::detail

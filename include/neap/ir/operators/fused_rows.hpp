@@ -1,0 +1,266 @@
+// A function of rows (a norm, a softmax or one of their gradients) and the elementwise work beside it as one operator:
+// a program of steps (op::fused) makes what the function reads first, another one goes on from its result.
+//
+//   x = before(a...);  y, more... = function(x, others...);  z = after(y, b...)
+//
+//   h = add(x, r); y = layer_norm(h, w, c)     the residual addition in front of a norm, h being a second result
+//   x = mul_scalar(a); y = softmax(x)          scaled scores
+//   dx = layer_norm_grad(g, ...); z = add(dx, r)   the gradient of a norm, and that of the path around it
+//
+// Each row is read and written once, while it is in the cache. On the host, bits are those of the operators one after
+// another: x and y are rounded to their types, and rows are added up in the same order. train/fuse_rows.hpp puts it
+// into programs.
+#pragma once
+
+#include <neap/ir/operators/fused.hpp>
+#include <neap/ir/operators/row_norm.hpp>
+#include <neap/ir/operators/softmax.hpp>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+
+namespace neap::inline v0 {
+
+/// A function of rows. The numbers are an attribute of op::fused_rows.
+enum class row_function : std::int64_t {
+  layer_norm,
+  rms_norm,
+  softmax,
+  log_softmax,
+  layer_norm_grad,
+  rms_norm_grad,
+  softmax_grad,
+  log_softmax_grad,
+  count
+};
+
+namespace op {
+
+/// before's inputs, the function's but for its first one, after's but for its first one -> z, of y's type; x with
+/// `keeps_x`; y with `keeps_y`; the function's other results. Without steps, before is its one input, and z is y. No
+/// gradient: fused programs have theirs already.
+struct fused_rows {
+  static constexpr std::string_view name = "fused_rows";
+  static constexpr int most_operands = 5, most_results = 3;  // of a function of rows
+
+  std::int64_t function = 0;  // a row_function
+  double eps = 0;             // of a norm
+  std::int64_t before_inputs = 1, after_inputs = 1;
+  extents before_steps, before_constants, after_steps, after_constants;  // as of op::fused
+  bool keeps_x = false, keeps_y = false;
+
+  static constexpr auto attributes() {
+    return std::array{field<&fused_rows::function>("function"),
+                      field<&fused_rows::eps>("eps"),
+                      field<&fused_rows::before_inputs>("before_inputs"),
+                      field<&fused_rows::before_steps>("before_steps"),
+                      field<&fused_rows::before_constants>("before_constants"),
+                      field<&fused_rows::after_inputs>("after_inputs"),
+                      field<&fused_rows::after_steps>("after_steps"),
+                      field<&fused_rows::after_constants>("after_constants"),
+                      field<&fused_rows::keeps_x>("keeps_x"),
+                      field<&fused_rows::keeps_y>("keeps_y")};
+  }
+  /// The function alone, without steps.
+  template <class Op>
+  static fused_rows of(Op const& op) {
+    fused_rows all;
+    all.function = static_cast<std::int64_t>(function_of<Op>());
+    if constexpr (requires { op.eps; }) all.eps = op.eps;
+    return all;
+  }
+  void set_before(fused const& p) { before_inputs = p.inputs, before_steps = p.steps, before_constants = p.constants; }
+  void set_after(fused const& p) { after_inputs = p.inputs, after_steps = p.steps, after_constants = p.constants; }
+
+  bool has_before() const { return before_steps.rank() > 0; }
+  bool has_after() const { return after_steps.rank() > 0; }
+  fused before() const { return {before_inputs, before_steps, {}, before_constants}; }
+  fused after() const { return {after_inputs, after_steps, {}, after_constants}; }
+  row_function follows() const { return static_cast<row_function>(function); }
+  /// f(the function as an operator).
+  template <class F>
+  auto with_function(F const& f) const {
+    switch (follows()) {
+      case row_function::rms_norm: return f(rms_norm{eps});
+      case row_function::softmax: return f(softmax{});
+      case row_function::log_softmax: return f(log_softmax{});
+      case row_function::layer_norm_grad: return f(layer_norm_grad{});
+      case row_function::rms_norm_grad: return f(rms_norm_grad{});
+      case row_function::softmax_grad: return f(softmax_grad{});
+      case row_function::log_softmax_grad: return f(log_softmax_grad{});
+      default: return f(layer_norm{eps});
+    }
+  }
+  /// Whether the function is a gradient: it reads rows of another operand, too.
+  bool is_gradient() const { return function >= static_cast<std::int64_t>(row_function::layer_norm_grad); }
+  bool is_norm_gradient() const { return is_gradient() && statistics() > 0; }
+  /// How many numbers a row a norm keeps, or its gradient reads.
+  int statistics() const {
+    switch (follows()) {
+      case row_function::layer_norm:
+      case row_function::layer_norm_grad: return 2;
+      case row_function::rms_norm:
+      case row_function::rms_norm_grad: return 1;
+      default: return 0;
+    }
+  }
+  /// How many operands the function has beside x, of an op with that many inputs.
+  int others(int arity) const { return arity - static_cast<int>(before_inputs + after_inputs) + 1; }
+  /// How many results have x's shape: z, x and y.
+  int whole_results() const { return 1 + (keeps_x ? 1 : 0) + (keeps_y ? 1 : 0); }
+  /// How many results the function has beside y, if it has that many operands beside x.
+  int more_results(int operands) const {
+    if (!is_norm_gradient()) return statistics();
+    return operands > 1 + statistics() ? statistics() : 0;  // those of scale and shift
+  }
+
+  /// What is wrong with the programs, for an op with that many inputs and results. Empty if nothing is.
+  std::string fault(std::size_t arity) const;
+
+  void infer(shape_context& c) const;
+  void relate(dim_context& c) const;
+  work cost(work_context const& c) const {
+    double flops = with_function([](auto const& f) { return neap::detail::flops_v<std::decay_t<decltype(f)>>; });
+    for (auto const& p : {before(), after()})
+      for (int k = 0; k < p.step_count(); ++k) flops += detail::step_at(p.step(k).row)->flops;
+    return detail::streaming_work(c, flops);
+  }
+  bytes_t workspace(work_context const& c) const {
+    if (!is_norm_gradient() || static_cast<int>(c.out.size()) == whole_results()) return 0;
+    auto const& x = c.out[0].type;
+    return statistics() == 2 ? neap::layer_norm_backward_workspace(x) : neap::rms_norm_backward_workspace(x);
+  }
+
+ private:
+  template <class Op>
+  static constexpr row_function function_of() {
+    if constexpr (std::is_same_v<Op, layer_norm>) return row_function::layer_norm;
+    else if constexpr (std::is_same_v<Op, rms_norm>) return row_function::rms_norm;
+    else if constexpr (std::is_same_v<Op, softmax>) return row_function::softmax;
+    else if constexpr (std::is_same_v<Op, log_softmax>) return row_function::log_softmax;
+    else if constexpr (std::is_same_v<Op, layer_norm_grad>) return row_function::layer_norm_grad;
+    else if constexpr (std::is_same_v<Op, rms_norm_grad>) return row_function::rms_norm_grad;
+    else if constexpr (std::is_same_v<Op, softmax_grad>) return row_function::softmax_grad;
+    else return row_function::log_softmax_grad;
+  }
+};
+
+namespace detail {
+
+/// A call's operands, stage by stage. What is not kept lies in z's memory: x until y is made of it, y until z is.
+struct fused_rows_operands {
+  std::span<tensor_ref const> before_in;
+  std::array<tensor_ref, fused_rows::most_operands> function_in;
+  std::array<tensor_ref, fused_rows::most_results> function_out;
+  std::array<tensor_ref, fused::most_inputs> after_in;
+  std::size_t operands = 1, results = 1;
+
+  fused_rows_operands(fused_rows const& op, kernel_arguments const& a) {
+    auto const first = static_cast<std::size_t>(op.before_inputs);
+    auto const others = static_cast<std::size_t>(op.others(static_cast<int>(a.in.size())));
+    before_in = a.in.first(first);
+    auto const& y = a.out[op.keeps_y ? (op.keeps_x ? 2 : 1) : 0];
+    function_in[0] = !op.has_before() ? a.in[0] : op.keeps_x ? a.out[1] : y;
+    for (std::size_t i = 0; i < others; ++i) function_in[operands++] = a.in[first + i];
+    function_out[0] = after_in[0] = y;
+    for (auto j = static_cast<std::size_t>(op.whole_results()); j < a.out.size(); ++j)
+      function_out[results++] = a.out[j];
+    for (std::size_t i = first + others, k = 1; i < a.in.size(); ++i) after_in[k++] = a.in[i];
+  }
+  kernel_arguments before() const { return {before_in, std::span(function_in).first(1)}; }
+  kernel_arguments function(void* workspace) const {
+    return {std::span(function_in).first(operands), std::span(function_out).first(results), workspace};
+  }
+  kernel_arguments after(fused_rows const& op, kernel_arguments const& a) const {
+    return {std::span(after_in).first(static_cast<std::size_t>(op.after_inputs)), a.out.first(1)};
+  }
+};
+
+/// How many rows one block of a kernel of rows does; 0: its blocks are no rows (they add up what groups have given).
+template <class K>
+std::int64_t rows_of_block(K const&) {
+  return 1;
+}
+template <class T>
+std::int64_t rows_of_block(neap::detail::norm_backward_rows<T> const& k) {
+  return k.o.group;
+}
+template <class T>
+std::int64_t rows_of_block(neap::detail::add_groups<T> const&) {
+  return 0;
+}
+
+/// A backend for the kernels of functions of rows: it runs the programs on the rows of a few blocks, right before and
+/// right after these.
+template <class C>
+class host_between_programs {
+ public:
+  /// `count`, `columns`: of x.
+  host_between_programs(host_backend& b, fused_run<C> const* before, fused_run<C> const* after, std::int64_t count,
+                        std::int64_t columns)
+      : b_(b),
+        before_(before),
+        after_(after),
+        count_(count),
+        columns_(columns) {}
+
+  template <class K>
+  void launch(std::int64_t blocks, K const& kernel, std::int64_t work) {
+    std::int64_t const elements = rows_of_block(kernel) * columns_;
+    if (elements == 0) return b_.launch(blocks, kernel, work);
+    b_.parallel_for(blocks, std::max<std::int64_t>(1, neap::detail::map_grain / elements),
+                    [&](std::int64_t begin, std::int64_t end, int worker) {
+                      std::int64_t const first = begin * elements, last = std::min(count_, end * elements);
+                      if (before_) (*before_)(first, last);
+                      for (std::int64_t id = begin; id < end; ++id) run_block(kernel, id, worker);
+                      if (after_) (*after_)(first, last);
+                    });
+  }
+
+ private:
+  /// By itself, as a launch has it: compiled into another loop its bits might be others.
+  template <class K>
+  [[gnu::noinline]] static void run_block(K const& kernel, std::int64_t id, int worker) {
+    std::conditional_t<neap::detail::computes_elsewhere<K>, host_block_in_order, host_block> b;
+    b.id = id, b.worker = worker;
+    kernel(b);
+  }
+
+  host_backend& b_;
+  fused_run<C> const *before_, *after_;
+  std::int64_t count_, columns_;
+};
+
+template <class C>
+void run_fused_rows(host_backend& b, fused_rows const& op, kernel_arguments const& a) {
+  fused_rows_operands const all(op, a);
+  std::optional<fused_run<C>> before, after;
+  if (op.has_before()) before.emplace(op.before(), all.before());
+  if (op.has_after()) after.emplace(op.after(), all.after(op, a));
+  host_between_programs<C> between(b, before ? &*before : nullptr, after ? &*after : nullptr, a.out[0].count(),
+                                   a.out[0].dims.back());
+  op.with_function([&](auto const& f) { run(between, f, all.function(a.workspace)); });
+}
+
+}  // namespace detail
+
+template <std::same_as<host_backend> Backend>
+void run(Backend& b, fused_rows const& op, kernel_arguments const& a) {
+  if (a.out[0].element == dtype::f64) detail::run_fused_rows<double>(b, op, a);
+  else detail::run_fused_rows<float>(b, op, a);
+}
+
+}  // namespace op
+
+}  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/impl/fused_rows.ipp>
+#endif

@@ -1,0 +1,127 @@
+// Functions of rows (norms, softmax, their gradients) and the elementwise operators beside them become one operator
+// each (op::fused_rows), which reads and writes a row once. The values that stay have the same bits.
+//
+//   auto step = neap::fuse_rows(neap::training_step(model, sample, loss, optimizer));
+//
+//   add of a residual, layer_norm            -> one operator; the sum that others read is a second result
+//   mul_scalar, where, softmax               -> one operator
+//   layer_norm_grad, add of another gradient -> one operator
+//
+// What makes the function's argument joins it, and what reads its result: step by step, as long as a program has room
+// for it, and each of them has no other reader. Where the argument or the result has other readers, it is a further
+// result. An operator is made where its last op was. What its ops read waits until there: so an op does not join if
+// more bytes would wait than its result has, unless nothing else is computed in between.
+//
+// Use it after fuse_epilogues(), to which additions of biases belong, and before fuse_elementwise(); in any other order
+// programs are right, too. Planning comes after. What is pinned stays by itself.
+#pragma once
+
+#include <neap/core/plain_vector.hpp>
+#include <neap/ir/operators/fused_rows.hpp>
+#include <neap/train/fused_graph.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+namespace detail {
+
+/// Finds functions of rows with elementwise ops beside them.
+class rows_fuser : public operator_groups {
+ public:
+  using operator_type = op::fused_rows;
+
+  rows_fuser(op_graph const& g, operator_facets const& facets);
+
+  /// Finds all there are.
+  void find(std::span<std::vector<op_id> const> /*like*/);
+
+ private:
+  /// Elementwise ops as one program.
+  struct chain {
+    plain_vector<op_id> ops;  // in order
+    plain_vector<value_id> in;
+    op::fused program;
+  };
+
+  /// An op that is a function of rows, without steps.
+  std::optional<op::fused_rows> function_of(op_id o) const;
+
+  void match(op_id o, op::fused_rows const& plain);
+  bool make_one(op_id o, op::fused_rows op, chain const& before, chain const& after);
+
+  /// What makes the function's argument.
+  chain before_of(op_id o);
+  /// What reads the function's result: the first op that does, if it may, and what alone reads that one's.
+  chain after_of(op_id o, chain const& before);
+
+  op_id first_reader(value_id v) const {
+    op_id first = nothing<op_id>;
+    for (auto const& u : g_.uses(v))
+      if (first == nothing<op_id> || places_.place[u.op] < places_.place[first]) first = u.op;
+    return first;
+  }
+  bool is_read_elsewhere(value_id v, op_id o) const {
+    bool elsewhere = g_.is_kept(v);
+    for (auto const& u : g_.uses(v)) elsewhere = elsewhere || u.op != o;
+    return elsewhere;
+  }
+  /// Whether an op is elementwise, may be a part of another one, and gives a value of the shape that function o has.
+  bool may_be_beside(op_id p, op_id o) const {
+    if (!op::detail::step_at(g_.facets(p).standard_row) && !g_.as<op::fused>(p)) return false;
+    bool const wide = g_.type(g_.outputs(o)[0]).element == dtype::f64;
+    auto const suits = [wide](dtype t) {
+      return t == dtype::boolean || (wide ? t == dtype::f64 : t != dtype::f64 && t <= dtype::f16);
+    };
+    bool known = may_join(p) && g_.type(g_.output(p)).dims == g_.type(g_.outputs(o)[0]).dims &&
+                 suits(g_.type(g_.output(p)).element);
+    for (auto v : g_.inputs(p)) known = known && suits(g_.type(v).element);
+    return known;
+  }
+  /// Whether op p may wait until the place of op o, which comes later.
+  bool may_wait(op_id p, op_id o) const {
+    bool next = true;
+    for (std::size_t i = places_.place[p] + 1; i < places_.place[o]; ++i)
+      for (auto v : g_.outputs(places_.order[i])) next = next && g_.record(v).alias != alias_kind::fresh;
+    if (next) return true;
+    bytes_t waiting = 0;
+    auto const& made = g_.type(g_.outputs(p)[0]);
+    for (auto v : g_.inputs(p))  // vectors and statistics are small
+      if (last_reader_[g_.storage(v)] <= places_.place[p] && g_.type(v).count() == made.count())
+        waiting += g_.bytes(g_.storage(v));
+    return waiting <= made.bytes();
+  }
+
+  /// Ops as a program whose first input is `first`, if there is one. None if it is too large.
+  std::optional<chain> program_of(plain_vector<op_id> ops, value_id first) const;
+
+  table<storage_id, std::size_t> last_reader_;  // its place; the number of ops: the storage stays
+};
+
+}  // namespace detail
+
+/// The program with its functions of rows and what is beside them fused. Throws neap::error for a graph with parts or a
+/// cycle. At most O(ops + edges) for each operator made.
+template <class Ops>
+fused_graph<basic_graph<Ops>> fuse_rows(basic_graph<Ops> const& g) {
+  return detail::fused_by<detail::rows_fuser>(g);
+}
+
+/// A training step with its functions of rows and what is beside them fused. So are steps for samples of other sizes,
+/// which a trainer makes.
+template <class Ops>
+training_program<Ops> fuse_rows(training_program<Ops> p) {
+  return detail::fused_recipe<detail::rows_fuser, Ops>::fused(std::move(p));
+}
+
+}  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/train/impl/fuse_rows.ipp>
+#endif

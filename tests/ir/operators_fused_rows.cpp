@@ -1,0 +1,110 @@
+#include <neap/ir/operators/fused_rows.hpp>
+
+#include "../support/fused_rows_cases.hpp"
+#include "../support/message.hpp"
+
+#include <array>
+#include <cstring>
+#include <string>
+#include <vector>
+
+using namespace neap;
+using namespace neap::testing;
+
+namespace {
+
+std::string text_of_form(row_function f, rows_form const& form) {
+  return "function " + std::to_string(static_cast<int>(f)) + (form.before ? ", before" : "") +
+         (form.after ? ", after" : "") + (form.keeps_x ? ", x" : "") + (form.keeps_y ? ", y" : "") +
+         (form.scale ? ", scaled" : "");
+}
+bool same_memory(testing::array const& a, testing::array const& b) {
+  return std::memcmp(a.ref().data, b.ref().data, static_cast<std::size_t>(a.layout.type.bytes())) == 0;
+}
+std::string refusal_of(op::fused_rows const& op, std::vector<tensor_type> const& types) {
+  std::vector<tensor_layout> in;
+  for (auto const& t : types) in.push_back(tensor_layout::dense(t));
+  return message_of([&] {
+    shape_context c("fused_rows", in);
+    op.infer(c);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("functions of rows with programs: values, views, parts") {
+  each_rows_form([](row_function f, rows_form const& form) {
+    CAPTURE(text_of_form(f, form));
+    auto const op = rows_with_programs(f, dtype::f64, form);
+    for (auto const& x : {shape{2, 4, 6}, shape{5, 33}}) {
+      int const cuts = check_operator(op, operands_of(op, x, form.scale),
+                                      [&](arrays const& in) {
+                                        numbers out;
+                                        for (auto const& y : by_operators(op, {in.begin(), in.end()}))
+                                          out.push_back(y.values());
+                                        return out;
+                                      },
+                                      {.f32 = false});
+      if (x.rank() == 3) CHECK(cuts >= 2);  // both axes of rows
+    }
+  });
+}
+
+TEST_CASE("a function of rows with programs has the bits of the operators one after another") {
+  random_stream draw(3);
+  each_rows_form([&](row_function f, rows_form const& form) {
+    for (auto const t : {dtype::f32, dtype::f64, dtype::bf16, dtype::f16})
+      for (auto const& x : {shape{3, 5, 7}, shape{130, 70}, shape{2, 3000}, shape{7}, shape{0, 4}}) {
+        CAPTURE(text_of_form(f, form));
+        CAPTURE(name_of(t));
+        CAPTURE(x.back());
+        auto const op = rows_with_programs(f, t, form);
+        std::vector<testing::array> in;
+        auto const all = operands_of(op, x, form.scale);
+        for (auto const& o : all) {
+          bool const is_statistic = o.dims.rank() + 1 == x.rank() && o.low == 0.5;
+          in.emplace_back(tensor_layout::dense({is_statistic ? computed_in(t) : t, o.dims}));
+          for (std::int64_t i = 0; i < in.back().count(); ++i)
+            in.back().set(i, o.low + (o.high - o.low) * static_cast<double>(draw.uniform()));
+        }
+        auto const got = testing::detail::run(view_of(op), host_kernel(facets_of<op::fused_rows>), in);
+        auto const one_by_one = by_operators(op, in);
+        REQUIRE(got.size() == one_by_one.size());
+        for (std::size_t j = 0; j < got.size(); ++j) {
+          CAPTURE(j);
+          CHECK(same_memory(got[j], one_by_one[j]));
+        }
+      }
+  });
+}
+
+TEST_CASE("what does not fit a function of rows with programs is refused") {
+  auto const f32 = [](shape const& s) { return tensor_type{dtype::f32, s}; };
+  auto const good = rows_with_programs(row_function::softmax, dtype::f32, {true, true, true, true});
+  std::vector<tensor_type> const types{f32({2, 3}), f32({2, 3}), f32({3}), f32({3}), f32({2, 3})};
+  CHECK(refusal_of(good, types) == "no error");
+  auto op = good;
+  op.function = 8;
+  CHECK(refusal_of(op, types) == "fused_rows: there is no function of rows 8");
+  op = good;
+  op.before_inputs = 9;
+  CHECK(refusal_of(op, types) == "fused_rows: its programs are of 9 and 3 inputs, was given 5");
+  op = good;
+  op.before_inputs = 2;
+  CHECK(refusal_of(op, types).starts_with("fused_rows: before: "));
+  op = good;
+  op.set_before(op::fused{1, {}, {}, {}});
+  CHECK(refusal_of(op, types) == "fused_rows: it makes no x, and has inputs for it or keeps it");
+  op = good;
+  op.set_after(op::fused{1, {}, {}, {}});
+  CHECK(refusal_of(op, types) == "fused_rows: it goes on from no y, and has inputs for it or keeps it");
+  op.keeps_y = false, op.set_before(op::fused{1, {}, {}, {}}), op.keeps_x = false;
+  CHECK(refusal_of(op, {f32({2, 3})}) == "fused_rows: it has no steps");
+  CHECK(refusal_of(good, {f32({2, 3}), f32({2, 3}), f32({3}), f32({3}), f32({4, 2, 3})})
+            .starts_with("fused_rows: after"));
+  CHECK(refusal_of(good, {f32({2, 3}), f32({2, 3}), f32({3}), f32({3}), f32({3}), f32({2, 3})})
+            .starts_with("fused_rows: softmax: takes 1 inputs, was given 2"));
+  op = rows_with_programs(row_function::rms_norm, dtype::bf16, {false, true});
+  CHECK(refusal_of(op, {f32({2, 3}), f32({3}), f32({2, 3})})
+            .starts_with("fused_rows: after: step 0 (mul) makes f32[2,3]"));
+}

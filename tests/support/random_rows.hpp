@@ -1,0 +1,116 @@
+// Random graphs of functions of rows (norms, softmax, their gradients) and what may stand beside them: elementwise
+// chains, residual additions, values that several ops read, views, updates in place, pins.
+#pragma once
+
+#include "random_fused.hpp"
+
+#include <neap/ir/editor.hpp>
+#include <neap/ir/verify.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace neap::testing {
+
+struct random_rows_options {
+  bool updates = true, pins = true;
+};
+
+namespace detail {
+inline graph some_rows(random_stream& draw, std::uint32_t ops, random_rows_options options) {
+  graph_editor edit{operator_table(standard_operators::facets)};
+  auto const t = draw.below(4) == 0 ? dtype::bf16 : draw.below(4) == 0 ? dtype::f64 : dtype::f32;
+  shape const whole{2, 2 + 2 * draw.below(2), 4}, vector{4}, rows{whole[0], whole[1]}, column{whole[0], whole[1], 1};
+  std::vector<value_id> pool, weights;
+  for (auto const& s : {whole, whole, whole, vector, column}) pool.push_back(edit.add_source(role::input, {t, s}));
+  for (auto const& s : {whole, vector, vector}) {
+    weights.push_back(edit.add_source(role::weight, {t, s}));
+    pool.push_back(weights.back());
+  }
+  auto const numbers = edit.add_source(role::input, {computed_in(t), rows});
+  std::vector<value_id> statistics{numbers};
+  auto const type = [&](value_id v) { return edit.graph().type(v); };
+  auto const any = [&] {
+    auto const n = static_cast<std::uint32_t>(pool.size());
+    return pool[draw.below(3) == 0 ? draw.below(n) : n - 1 - draw.below(std::min<std::uint32_t>(n, 3))];
+  };
+  auto const of = [&](shape const& s) {
+    auto v = any();
+    for (int i = 0; i < 30 && !(type(v).dims == s); ++i) v = any();
+    return v;
+  };
+  auto const statistic = [&] { return statistics[draw.below(static_cast<std::uint32_t>(statistics.size()))]; };
+  std::vector<value_id> made;
+  for (std::uint32_t i = 0, tries = 0; i < ops && tries < 200 * ops; ++tries) {
+    try {
+      std::vector<value_id> all;
+      auto const x = of(whole);
+      switch (draw.below(15)) {
+        case 0: all = edit.add(op::layer_norm{}, {x, of(vector), of(vector)}); break;
+        case 1: all = edit.add(op::rms_norm{}, {x, of(vector)}); break;
+        case 2: all = edit.add(op::softmax{}, {x}); break;
+        case 3: all = edit.add(op::log_softmax{}, {x}); break;
+        case 4: all = edit.add(op::layer_norm_grad{}, {x, of(whole), statistic(), statistic(), of(vector)}); break;
+        case 5: all = edit.add(op::rms_norm_grad{}, {x, of(whole), statistic(), of(vector)}); break;
+        case 6:
+          if (draw.below(2)) all = edit.add(op::softmax_grad{}, {x, of(whole)});
+          else all = edit.add(op::log_softmax_grad{}, {x, of(whole)});
+          break;
+        case 7: {
+          if (!options.updates) continue;
+          auto& w = weights[draw.below(static_cast<std::uint32_t>(weights.size()))];
+          all = edit.add(op::accumulate{}, {w, of(type(w).dims)});
+          w = all[0];
+          break;
+        }
+        case 8: all = edit.add(op::reshape{shape{whole[0] * whole[1], 4}}, {x}); break;
+        case 9: all = edit.add(op::copy{}, {x}); break;
+        case 10:
+        case 11: all = edit.add(op::add{}, {x, draw.below(4) ? of(whole) : any()}); break;
+        default: {
+          auto const& f = op::detail::step_operators[draw.below(op::detail::step_operators.size())];
+          if (random_fused::needs_functions(f.name)) continue;
+          alignas(8) std::byte bytes[op::detail::most_step_bytes];
+          f.construct(bytes);
+          for (auto const& a : f.attributes) {
+            auto const like = a.get(bytes);
+            if (std::holds_alternative<double>(like)) a.set(bytes, static_cast<double>(draw.below(9)) / 4 - 1);
+            else if (std::holds_alternative<dtype>(like)) a.set(bytes, draw.below(4) ? t : dtype::boolean);
+          }
+          std::vector<value_id> in{x};
+          while (static_cast<int>(in.size()) < f.arguments) in.push_back(any());
+          if (draw.below(3) == 0) std::rotate(in.begin(), in.begin() + 1, in.end());
+          all = edit.emit({standard_operators::facets[static_cast<std::size_t>(f.row)], bytes}, in);
+        }
+      }
+      if (options.pins && draw.below(20) == 0)
+        edit.add_pins(all[0], draw.below(2) ? pin_set(pin::keep) : pin_set(pin::never_out));
+      for (auto v : all) {
+        made.push_back(v);
+        if (type(v).dims == rows && type(v).element == computed_in(t)) statistics.push_back(v);
+        else pool.push_back(v);
+      }
+      ++i;
+    } catch (error const&) {}  // types or extents that the operator does not take
+  }
+  // What no op reads is kept, and some of the rest.
+  auto const g = std::move(edit).finish();
+  graph_editor keeper(g);
+  for (auto v : made) {
+    bool const is_weight = std::find(weights.begin(), weights.end(), v) != weights.end();
+    if (is_weight || (g.record(v).alias == alias_kind::fresh && (g.uses(v).empty() || draw.below(10) == 0)))
+      keeper.keep(v, role::output);
+  }
+  return graph(std::move(keeper).finish());
+}
+}  // namespace detail
+
+inline graph random_rows(std::uint64_t seed, std::uint32_t ops, random_rows_options options = {}) {
+  random_stream draw(seed, 47);
+  for (;;)  // an op that reads a weight as it was must not depend on the weight's update
+    if (auto g = detail::some_rows(draw, ops, options); verify(static_cast<op_graph const&>(g)).ok()) return g;
+}
+
+}  // namespace neap::testing

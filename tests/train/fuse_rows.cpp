@@ -1,0 +1,190 @@
+#include <neap/train/fuse_rows.hpp>
+
+#include <neap/model/model.hpp>
+#include <neap/model/zoo/gpt.hpp>
+#include <neap/train/fuse_elementwise.hpp>
+#include <neap/train/fuse_epilogues.hpp>
+
+#include "../support/fused_plans.hpp"
+#include "../support/message.hpp"
+#include "../support/random_rows.hpp"
+#include "run_program.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+using namespace neap;
+using neap::testing::launches, neap::testing::message_of, neap::testing::random_rows;
+
+namespace {
+
+constexpr std::array functions{"layer_norm",      "rms_norm",      "softmax",      "log_softmax",
+                               "layer_norm_grad", "rms_norm_grad", "softmax_grad", "log_softmax_grad"};
+
+/// "add(x0, x1) > layer_norm: x | softmax > ...": the operators of a graph in order; behind the colon what is kept.
+std::string rows_of_graph(op_graph const& g) {
+  std::string s;
+  for (auto o : g.ops())
+    if (auto const* p = g.as<op::fused_rows>(o)) {
+      s += s.empty() ? "" : " | ";
+      if (p->has_before()) s += to_string(p->before()) + " > ";
+      s += functions[static_cast<std::size_t>(p->function)];
+      if (p->has_after()) s += " > " + to_string(p->after());
+      if (p->keeps_x || p->keeps_y) s += ":";
+      if (p->keeps_x) s += " x";
+      if (p->keeps_y) s += " y";
+    }
+  return s;
+}
+std::string rows_fused(graph_editor&& edit) {
+  auto const made = fuse_rows(graph(std::move(edit).finish()));
+  if (auto const s = verify(made.program); !s.ok()) FAIL(s.message());
+  return rows_of_graph(made.program);
+}
+graph_editor rows_editor() { return graph_editor(operator_table(standard_operators::facets)); }
+
+}  // namespace
+
+TEST_CASE("graphs with fused functions of rows have the bits of the operators, and fewer of them") {
+  host_backend backend(2);
+  std::array<std::size_t, functions.size()> seen{};
+  std::size_t before = 0, after = 0, x = 0, y = 0, long_ones = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    CAPTURE(seed);
+    auto const g = random_rows(seed, 5 + static_cast<std::uint32_t>(seed % 30));
+    auto const made = fuse_rows(g);
+    testing::check_fused_program(g, made, seed, backend);
+    for (auto o : made.program.ops())
+      if (auto const* p = made.program.as<op::fused_rows>(o)) {
+        ++seen[static_cast<std::size_t>(p->function)];
+        before += p->has_before(), after += p->has_after(), x += p->keeps_x, y += p->keeps_y;
+        long_ones += p->before_steps.rank() > 1 || p->after_steps.rank() > 1;
+      }
+    // In any order with the other passes.
+    auto const chains = fuse_elementwise(g).program;
+    testing::check_fused_program(chains, fuse_rows(chains), seed, backend);
+    auto const& first = made.program;
+    testing::check_fused_program(first, fuse_elementwise(first), seed, backend);
+    testing::check_fused_program(first, fuse_epilogues(first), seed, backend);
+  }
+  for (auto n : seen) CHECK(n > 12);
+  CHECK(before > 200);
+  CHECK(after > 200);
+  CHECK(x > 50);
+  CHECK(y > 50);
+  CHECK(long_ones > 30);
+}
+
+TEST_CASE("a norm takes the addition in front of it, and what follows") {
+  auto e = rows_editor();
+  tensor_type const whole{dtype::f32, {4, 8}};
+  auto const x = e.add_source(role::input, whole), r = e.add_source(role::input, whole),
+             w = e.add_source(role::weight, {dtype::f32, {8}});
+  auto const sum = e.add(op::add{}, {x, r})[0];
+  SUBCASE("the sum alone") {
+    e.keep(e.add(op::rms_norm{}, {sum, w})[0], role::output);
+    CHECK(rows_fused(std::move(e)) == "t0 = add(x0, x1) > rms_norm");
+  }
+  SUBCASE("the sum is read again") {
+    e.keep(e.add(op::mul{}, {sum, e.add(op::rms_norm{}, {sum, w})[0]})[0], role::output);
+    CHECK(rows_fused(std::move(e)) == "t0 = add(x0, x1) > rms_norm: x");
+  }
+  SUBCASE("the sum is kept") {
+    e.keep(e.add(op::rms_norm{}, {sum, w})[0], role::output);
+    e.keep(sum, role::output);
+    CHECK(rows_fused(std::move(e)) == "t0 = add(x0, x1) > rms_norm: x");
+  }
+  SUBCASE("the sum is pinned") {
+    e.keep(e.add(op::rms_norm{}, {sum, w})[0], role::output);
+    e.add_pins(sum, pin::keep);
+    CHECK(rows_fused(std::move(e)) == "");
+  }
+  SUBCASE("the sum is the scale as well") {
+    e.keep(e.add(op::softmax_grad{}, {sum, sum})[0], role::output);
+    CHECK(rows_fused(std::move(e)) == "");
+  }
+  SUBCASE("a chain on both sides") {
+    auto const y = e.add(op::softmax{}, {e.add(op::mul_scalar{0.5}, {sum})[0]})[0];
+    e.keep(e.add(op::relu{}, {e.add(op::mul{}, {y, w})[0]})[0], role::output);
+    CHECK(rows_fused(std::move(e)) ==
+          "t0 = add(x0, x1); t1 = mul_scalar(t0) {value 0.500000} > softmax > t0 = mul(x0, x1); t1 = relu(t0)");
+  }
+  SUBCASE("a result with other readers") {
+    auto const y = e.add(op::softmax{}, {x})[0];
+    e.keep(e.add(op::mul{}, {y, r})[0], role::output);
+    e.keep(e.add(op::sum{{1}, false}, {y})[0], role::output);
+    CHECK(rows_fused(std::move(e)) == "softmax > t0 = mul(x0, x1): y");
+  }
+  SUBCASE("a result of another type") {
+    e.keep(e.add(op::cast{dtype::bf16}, {e.add(op::softmax{}, {x})[0]})[0], role::output);
+    CHECK(rows_fused(std::move(e)) == "");
+  }
+  SUBCASE("the gradient of a norm and that of the way around it") {
+    auto const s = e.add_source(role::input, {dtype::f32, {4}});
+    auto const all = e.add(op::layer_norm_grad{}, {x, r, s, s, w});
+    e.keep(e.add(op::add{}, {r, all[0]})[0], role::output);
+    e.keep(all[1], role::output);
+    CHECK(rows_fused(std::move(e)) == "layer_norm_grad > t0 = add(x1, x0)");
+  }
+  SUBCASE("what follows reads what the operator makes otherwise") {
+    auto const all = e.add(op::rms_norm{}, {sum, w});
+    e.keep(e.add(op::add{}, {all[0], sum})[0], role::output);
+    CHECK(rows_fused(std::move(e)) == "t0 = add(x0, x1) > rms_norm: x");
+  }
+  SUBCASE("the scale is written in between") {
+    auto const y = e.add(op::rms_norm{}, {x, w})[0];
+    auto const now = e.add(op::accumulate{}, {w, e.add(op::sum_to{{8}}, {y})[0]})[0];
+    e.keep(now, role::weight);
+    e.keep(e.add(op::mul{}, {y, now})[0], role::output);
+    CHECK(rows_fused(std::move(e)) == "");
+  }
+}
+
+TEST_CASE("training steps with fused rows give the bits of the plain ones, in fewer operators, in any order") {
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < 16; ++i) ids.push_back((i * 5 + 3) % 16);
+  auto const batch = std::pair{tensor::from(ids, {2, 8}), tensor::from(ids, {2, 8})};
+  for (bool const low : {false, true})
+    for (int const order : {0, 1, 2, 3}) {
+      CAPTURE(order);
+      zoo::gpt plain(zoo::gpt_config::toy());
+      initialise(plain, 3);
+      auto apart = plain;
+      training_options options;
+      if (low) options.precision = mixed{dtype::bf16};
+      auto const one = training_step(plain, batch, cross_entropy{}, adamw{.rate = 1e-2}, options);
+      auto two = training_step(apart, batch, cross_entropy{}, adamw{.rate = 1e-2}, options);
+      switch (order) {
+        case 0: two = fuse_rows(std::move(two)); break;
+        case 1: two = fuse_elementwise(fuse_rows(fuse_epilogues(std::move(two)))); break;
+        case 2: two = fuse_epilogues(fuse_rows(fuse_elementwise(std::move(two)))); break;
+        default: two = fuse_rows(fuse_elementwise(fuse_epilogues(std::move(two))));
+      }
+      if (auto const s = verify(two.program); !s.ok()) FAIL(s.message());
+      auto const found = rows_of_graph(two.program);
+      CAPTURE(found);
+
+      CHECK(found.find("layer_norm: x") != found.npos);
+      CHECK(found.find("layer_norm_grad > ") != found.npos);
+      CHECK(launches(two.program) + 6 <= launches(one.program));
+      support::program_runner run_one(one), run_two(two);
+      for (int i = 0; i < 3; ++i) CHECK(run_one({batch.first, batch.second}) == run_two({batch.first, batch.second}));
+      auto const p = parameters(plain), q = parameters(apart);
+      for (std::size_t k = 0; k < p.size(); ++k) CHECK(p[k].values<double>() == q[k].values<double>());
+    }
+}
+
+TEST_CASE("fuse_rows refuses graphs in parts") {
+  auto e = rows_editor();
+  auto const x = e.add_source(role::input, {dtype::f32, {8, 8}});
+  auto const y = e.add(op::softmax{}, {x})[0];
+  op_part part;
+  part.number = 0, part.count = 2;
+  e.set_part(e.graph().producer(y), e.part_row(part));
+  e.keep(y, role::output);
+  auto const g = graph(std::move(e).finish());
+  CHECK(message_of([&] { fuse_rows(g); }) == "fuse_rows: the graph has parts");
+}

@@ -1,0 +1,158 @@
+// Plans that fuse functions of rows and what is beside them: right ones are accepted, those that compute something else
+// are refused, and so is a pinned operator inside.
+#include <neap/verify/plan_verifier.hpp>
+
+#include <neap/import/plan_reader.hpp>
+#include <neap/report/plan_writer.hpp>
+#include <neap/train/fuse_elementwise.hpp>
+#include <neap/train/fuse_rows.hpp>
+
+#include "../support/fusing_pass.hpp"
+#include "../support/random_rows.hpp"
+#include "../support/sanitized.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <vector>
+
+using namespace neap;
+using namespace neap::testing;
+
+namespace {
+
+/// Something else in one place of an operator: another function, program, operand of a step, or a result for another.
+std::optional<op::fused_rows> other_rows(op::fused_rows op, std::vector<tensor_layout> const& in, random_stream& draw) {
+  auto const was = op;
+  auto const change_steps = [&](extents& steps, std::int64_t inputs) {
+    if (steps.rank() == 0) return;
+    int const k = static_cast<int>(draw.below(static_cast<std::uint32_t>(steps.rank())));
+    if (draw.below(2)) {
+      steps[k] = (steps[k] & ~std::int64_t{0xffff}) |
+                 op::detail::step_operators[draw.below(op::detail::step_operators.size())].row;
+    } else {
+      int const at = 24 + 8 * static_cast<int>(draw.below(2));
+      steps[k] = (steps[k] & ~(std::int64_t{0xff} << at)) |
+                 std::int64_t{draw.below(static_cast<std::uint32_t>(inputs + k))} << at;
+    }
+  };
+  switch (draw.below(7)) {
+    case 0: op.function = draw.below(static_cast<std::uint32_t>(row_function::count)); break;
+    case 1:
+      if (op.eps != 0) op.eps += 1e-3;
+      break;
+    case 2: change_steps(op.before_steps, op.before_inputs); break;
+    case 3: change_steps(op.after_steps, op.after_inputs); break;
+    case 4: std::swap(op.keeps_x, op.keeps_y); break;
+    case 5: {  // the steps before, behind
+      auto const before = op.before(), after = op.after();
+      op.set_before(after), op.set_after(before);
+      break;
+    }
+    default: {
+      auto& constants = draw.below(2) ? op.before_constants : op.after_constants;
+      if (constants.rank() == 0) return {};
+      constants[0] ^= std::int64_t{1} << 52;
+    }
+  }
+  bool same = true;
+  for (auto const& a : op::fused_rows::attributes()) same = same && a.get(&op) == a.get(&was);
+  if (same || !op.fault(in.size()).empty()) return {};
+  return op;
+}
+
+}  // namespace
+
+TEST_CASE("plans that fuse functions of rows of the original are right, as files too") {
+  std::size_t fused = 0, kept = 0;
+  for (std::uint64_t seed = 0; seed < testing::cases(200u); ++seed) {
+    CAPTURE(seed);
+    auto const original = random_rows(seed, 6 + static_cast<std::uint32_t>(seed % 24));
+    auto const fused_plan = judged_in_order(planned_from(original, fuse_rows(original)), fusing_device);
+    for (auto o : ops_that_are<op::fused_rows>(fused_plan.graph)) {
+      auto const& op = *fused_plan.graph.as<op::fused_rows>(o);
+      ++fused, kept += op.keeps_x || op.keeps_y;
+    }
+    auto const p = make_plan(moved(fused_plan, seed), original, memory_options{});
+    auto const right = verify_plan(original, p, fusing_device);
+    REQUIRE_MESSAGE(right.ok(), right.message());
+    plan_source from{"rows"};
+    from.durations = duration_source{{}, false, fusing_device};
+    auto const back = io::parse_plan(plan_json(p, from), "rows");
+    REQUIRE_MESSAGE(back.ok(), back.message());
+    auto const again = verify_plan(original, back->planned, fusing_device);
+    REQUIRE_MESSAGE(again.ok(), again.message());
+  }
+  CHECK(fused > testing::cases(200));
+  CHECK(kept > testing::cases(50));
+}
+
+TEST_CASE("rows with other functions, programs and results are refused") {
+  refusals seen;
+  for (std::uint64_t seed = 0; seed < testing::cases(300u); ++seed) {
+    CAPTURE(seed);
+    auto const original = random_rows(seed, 6 + static_cast<std::uint32_t>(seed % 24), {true, false});
+    check_other_operators<op::fused_rows>(original, fuse_rows(original), seed, 12, other_rows, seen);
+  }
+  CHECK(seen.refused > testing::cases(300));
+  CHECK(seen.alike < seen.refused / 4);
+}
+
+TEST_CASE("rows fused by hand: wrong operands and results are refused, and pinned operators inside") {
+  struct fault {
+    char const* name;
+    int change;
+    bool right;
+  };
+  for (auto const& f : {fault{"none", 0, true}, fault{"another row", 1, false},
+                        fault{"scale and shift exchanged", 2, false}, fault{"results exchanged", 3, false},
+                        fault{"the sum of one operand twice", 4, false}, fault{"pinned", 5, false}}) {
+    CAPTURE(f.name);
+    tensor_type const whole{dtype::f32, {4, 8}}, vector{dtype::f32, {8}};
+    graph_editor edit{operator_table(standard_operators::facets)}, other = edit;
+    auto const sources = [&](graph_editor& e) {
+      return std::vector{e.add_source(role::input, whole), e.add_source(role::input, whole),
+                         e.add_source(role::input, whole), e.add_source(role::weight, vector),
+                         e.add_source(role::weight, vector)};
+    };
+    auto in = sources(edit);
+    auto const sum = edit.add(op::add{}, {in[0], in[1]})[0];
+    auto const y = edit.add(op::layer_norm{}, {sum, in[3], in[4]})[0];
+    if (f.change == 5) edit.add_pins(edit.graph().producer(sum), pin_set(pin::run_once));
+    edit.keep(y, role::output), edit.keep(sum, role::output), edit.keep(in[2], role::output);
+    auto const original = graph(std::move(edit).finish());
+
+    auto op = op::fused_rows::of(op::layer_norm{});
+    op::fused_maker make(2);
+    make.add(op::add{}, dtype::f32, {0, 1});
+    op.set_before(make.made());
+    op.keeps_x = true;
+    in = sources(other);
+    std::vector<value_id> operands{in[0], in[1], in[3], in[4]};
+    if (f.change == 1) operands[1] = in[2];
+    if (f.change == 2) std::swap(operands[2], operands[3]);
+    if (f.change == 4) operands[1] = in[0];
+    auto const made = other.add(op, std::span<value_id const>(operands));
+    other.set_origin(other.graph().producer(made[0]), op_id{2});
+    other.set_origin_count(3);
+    other.set_rewritten(other.graph().producer(made[0]));
+    bool const exchanged = f.change == 3;
+    other.keep(made[exchanged ? 1 : 0], role::output), other.keep(made[exchanged ? 0 : 1], role::output);
+    other.keep(in[2], role::output);
+    auto const v = verdict_on(original, judged_in_order(graph(std::move(other).finish()), fusing_device));
+    CHECK_MESSAGE(v.ok() == f.right, v.message());
+    if (f.change == 5) CHECK(tells_of_pinned_step(v));
+  }
+}
+
+TEST_CASE("fused functions of rows run in parts, and the plans are right") {
+  std::size_t parts = 0;
+  for (std::uint64_t seed = 0; seed < testing::cases(200u); ++seed) {
+    CAPTURE(seed);
+    parts += check_fused_parts<op::fused_rows>(
+        fuse_rows(random_rows(seed, 8 + static_cast<std::uint32_t>(seed % 16))).program, seed);
+  }
+  CHECK(parts > testing::cases(40));
+}
