@@ -37,6 +37,7 @@ tensor ones(shape const& s) { return tensor::ones(s); }
 
 // The library by another name, as in a part of a program that was compiled from elsewhere; and a program near it.
 std::source_location in_library_elsewhere();
+std::source_location in_body_elsewhere();
 std::source_location in_program_near();
 
 }  // namespace
@@ -46,6 +47,7 @@ TEST_CASE("a place is in the program, or it is not one to name") {
   CHECK(detail::is_in_program(here));
   CHECK_FALSE(detail::is_in_program(std::source_location{}));
   CHECK_FALSE(detail::is_in_program(in_library_elsewhere()));
+  CHECK_FALSE(detail::is_in_program(in_body_elsewhere()));
   CHECK(detail::is_in_program(in_program_near()));
   struct at_default {
     std::source_location at;
@@ -154,6 +156,8 @@ TEST_CASE("a trace of a module of the library names its own line") {
 namespace {
 #line 1 "../../there/include/neap/model/nn/linear.hpp"
 std::source_location in_library_elsewhere() { return std::source_location::current(); }
+#line 1 "../../there/include/neap/model/nn/impl/linear.ipp"
+std::source_location in_body_elsewhere() { return std::source_location::current(); }
 #line 1 "user/include/neap/user.cpp"
 std::source_location in_program_near() { return std::source_location::current(); }
 }  // namespace

@@ -33,8 +33,8 @@ inline bool is_in_program(std::source_location const& at) {
   constexpr std::string_view here = std::source_location::current().file_name(), name = "model/context.hpp";
   constexpr std::string_view root = here.ends_with(name) ? here.substr(0, here.size() - name.size()) : "";
   std::string_view const file = at.file_name();
-  bool const ours =
-      (!root.empty() && file.starts_with(root)) || (file.ends_with(".hpp") && file.find("include/neap/") != file.npos);
+  bool const header = file.ends_with(".hpp") || file.ends_with(".ipp");
+  bool const ours = (!root.empty() && file.starts_with(root)) || (header && file.find("include/neap/") != file.npos);
   return !file.empty() && !ours && file.find("/include/c++/") == file.npos;
 }
 }  // namespace detail
