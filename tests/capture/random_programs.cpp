@@ -1,7 +1,9 @@
-// Random programs with state, branches on it and on tensors' elements, in-place writes, gradients, effects, functions of the
-// host, and exceptions at any operator: compiled beside plain, bit for bit.
+// Random programs with state, tracked containers, branches on them and on tensors' elements, in-place writes, gradients,
+// effects, functions of the host, and exceptions at any operator: compiled beside plain, bit for bit.
 #include <neap/capture/cond.hpp>
 #include <neap/capture/tracked_generator.hpp>
+#include <neap/capture/tracked_map.hpp>
+#include <neap/capture/tracked_sequence.hpp>
 #include <neap/core/philox.hpp>
 #include <neap/execute/compile.hpp>
 
@@ -67,12 +69,16 @@ struct machine {
   std::optional<tensor> kept;
   int plain = 0;
   tracked_generator random{3};
+  tracked_vector<tensor> list;
+  tracked_vector<float> numbers;
+  tracked_map<int, tensor> map;
   explicit machine(std::uint64_t seed = 0) : program(seed) {
     for (int i = 0; i < 2; ++i) buffers.emplace_back(shape{3, 3});
     slot = tensor::ones({3, 3});
   }
   friend auto neap_fields(machine& m) {
-    return std::tie(m.program, m.whole, m.real, m.small, m.buffers, m.w, m.slot, m.kept, m.plain, m.random);
+    return std::tie(m.program, m.whole, m.real, m.small, m.buffers, m.w, m.slot, m.kept, m.plain, m.random, m.list,
+                    m.numbers, m.map);
   }
 };
 
@@ -87,13 +93,15 @@ outcome follow(machine& m, tensor const& x, sym<float> const& s) {
   std::int64_t place = 0;
   // What an earlier call has computed has no history in a compiled function.
   std::vector<tensor> have{x, m.slot.detach(), m.buffers[0], m.w};
+  // On a device, no other argument has an element's memory.
+  auto const taken = [](tensor const& element) { return for_device ? tanh(element.detach()) : element.detach(); };
   auto const any = [&]() -> tensor { return have[draw.below(static_cast<std::uint32_t>(have.size()))]; };
   auto const body = [&](auto const& self, int depth) -> void {
     auto const n = 2 + draw.below(4);
     for (std::uint32_t k = 0; k < n; ++k) {
       auto& whole = m.whole[draw.below(3)];
       auto& real = m.real[draw.below(2)];
-      auto const what = draw.below(34);
+      auto const what = draw.below(48);
       tensor const a = any(), b = any();
       switch (what) {
         case 0: have.push_back(tanh(a + b)); break;
@@ -202,6 +210,50 @@ outcome follow(machine& m, tensor const& x, sym<float> const& s) {
           break;
         case 31: m.slot = a; break;
         case 32: assign(a, tanh(b) * 0.5); break;
+        case 33:
+          m.list.push_back(tanh(a));
+          if (m.list.size() > 3) m.list.erase(std::size_t{0});
+          break;
+        case 34:
+          if (!m.list.empty()) have.push_back(taken(m.list.back()));
+          break;
+        case 35: {
+          auto const at = static_cast<std::size_t>(draw.below(3));
+          if (m.list.size() > at) have.push_back(taken(m.list[at]) - b);
+          break;
+        }
+        case 36:
+          if (m.list.size() > 1) m.list.set(1, tanh(a + b));
+          break;
+        case 37:
+          if (!m.list.empty()) m.list.pop_back();
+          break;
+        case 38: m.numbers.push_back(item<float>(mean(a))); break;
+        case 39:
+          if (!m.numbers.empty()) have.push_back(tanh(a) * m.numbers.back());
+          if (m.numbers.size() > 2) m.numbers.erase(std::size_t{0});
+          break;
+        case 40: m.map[static_cast<int>(draw.below(3))] = tanh(b) * 0.5; break;
+        case 41: {
+          auto const key = static_cast<int>(draw.below(3));
+          if (m.map.contains(key)) have.push_back(taken(m.map.at(key)) + a);
+          break;
+        }
+        case 42: m.map.erase(static_cast<int>(draw.below(3))); break;
+        case 43:
+          if (!m.list.empty()) assign(m.list.front(), m.list.front().detach() * 0.5 + tanh(b));
+          break;
+        case 44:
+          for (auto const& t : m.list) have.push_back(taken(t) * 0.25);
+          for (auto const& [key, t] : m.map) have.push_back(taken(t) * static_cast<double>(key + 1));
+          break;
+        case 45:
+          if (m.numbers.empty()) m.numbers.push_back(real);
+          else if (m.numbers.front() > item<float>(mean(b))) m.numbers.set(0, m.numbers.front() * 0.5F);
+          break;
+        case 46:
+          if (m.list.size() > 2 && m.program % 2 == 0) m.list.clear();
+          break;
         default:
           if (depth < 2) {
             bool const yes{whole % 2 == 1};

@@ -12,6 +12,7 @@
 
 #include <neap/capture/guard_trie.hpp>
 #include <neap/capture/host_function.hpp>
+#include <neap/capture/tracked_base.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/model/tensor.hpp>
 
@@ -55,6 +56,18 @@ inline tensor unwritten_tensor(tensor_type const& type, std::byte** to = nullptr
   if (to) *to = at;
   return t;
 }
+/// Whether operators that update `updated` among these sources would read what they write as another source, too.
+/// `storage(k)` gives an argument's.
+template <class Sources, class Storage>
+bool is_shared_element(Sources const& sources, std::vector<std::uint32_t> const& updated, Storage const& storage) {
+  using kind = std::remove_cvref_t<decltype(sources.front().what)>;
+  for (auto const u : updated)
+    for (auto const& s : sources)
+      if (s.what == kind::argument && s.number != u && &storage(s.number) == &storage(u)) return true;
+  return false;
+}
+inline constexpr char const* shared_element =
+    "an element of a tracked container shares the memory of an argument that it updates";
 /// Writes the bytes of a plain value or a text of an argument.
 template <class Place>
 void write_plain(Place const& to, std::string const& bytes) {
@@ -94,11 +107,18 @@ struct captured_stage {
     std::uint32_t row = 0;  // of that tensor
   };
 
+  /// A tensor of a tracked container, which operators read: numbered after the arguments' tensors.
+  struct element {
+    std::uint32_t container, place;  // expressions
+    friend bool operator==(element const&, element const&) = default;
+  };
+
   std::vector<guard> path;  // asked after the stage before
   bool computes = false;    // has a graph; else its operators are in that of a later stage
   op_graph program;
   std::size_t op_count = 0;  // as recorded; those after them copy what is kept
   std::vector<source> sources;
+  std::vector<element> elements;  // that the program has read first in this stage
   std::vector<tensor> constants;
   std::vector<kept_row> kept;                // of what it made: for later stages, and for the end
   std::vector<std::uint32_t> updated;        // tensors of arguments whose memory operators write
@@ -111,6 +131,7 @@ struct captured_stage {
 
 struct captured_program {
   using source = captured_stage::source;
+  using element = captured_stage::element;
   struct tensor_write {
     std::uint32_t to;
     tensor_origin from;
@@ -124,11 +145,6 @@ struct captured_program {
     std::uint32_t to;
     std::string bytes;
     friend bool operator==(plain_write const&, plain_write const&) = default;
-  };
-  /// A tensor of a tracked container, which operators read: numbered after the arguments' tensors.
-  struct element {
-    std::uint32_t container, place;  // expressions
-    friend bool operator==(element const&, element const&) = default;
   };
   struct container_write {
     struct item {
@@ -165,7 +181,7 @@ struct captured_program {
   std::vector<cell_write> cells;
   std::vector<plain_write> plains;
   std::vector<container_write> containers;
-  std::vector<element> elements;
+  std::vector<element> elements;  // of all stages
   std::vector<tensor_origin> result;
   std::vector<std::uint32_t> result_cells;  // expressions
   std::string result_bytes;                 // plain values and structure
@@ -175,5 +191,20 @@ struct captured_program {
   std::uint32_t rows = 0;              // how many storages it makes
   std::uint32_t cell_count = 0;        // tracked scalars at the beginning, and what was read since
 };
+
+/// What a path does to a container. `tensor_of(origin)` and `value_of(expression)` give what the call has made.
+template <class TensorOf, class ValueOf>
+container_change change_of(captured_program::container_write const& w, TensorOf const& tensor_of,
+                           ValueOf const& value_of) {
+  container_change change;
+  change.is_whole = w.is_whole, change.replaced = w.replaced;
+  change.from_front = w.from_front, change.from_back = w.from_back;
+  for (auto const& x : w.items) {
+    auto& to = change.elements.emplace_back();
+    to.place = x.place, to.is_kept = x.is_kept, to.is_erased = x.is_erased, to.from = x.from;
+    if (!x.is_kept && !x.is_erased) to.made = tensor_of(x.made), to.bits = value_of(x.expression);
+  }
+  return change;
+}
 
 }  // namespace neap::inline v0::detail

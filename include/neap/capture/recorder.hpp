@@ -362,6 +362,7 @@ class recorder final : public computation_listener,
     if (t.is_traced() || t.storage()->is_borrowed()) unusable_ = "it reads borrowed memory from a tracked container";
     auto const number = static_cast<std::uint32_t>(begin_->handles.size() + elements_.size());
     elements_.push_back({r.self, place}), element_handles_.push_back(t), element_places_.push_back(now);
+    stages_.back().elements.push_back(elements_.back());
     if (find_row(*t.storage()) != none || !rows_.add(t.storage().get(), size()))
       unusable_ = "an element of a tracked container has the memory of another tensor of the call";
     else know_before(t.storage()), add_entry(origin::argument, number, t.storage()->type());
@@ -385,12 +386,10 @@ class recorder final : public computation_listener,
       for (auto const& [place, x] : r->replaced) add(x, r->is_keyed ? place : place - r->from_front, place);
       w.replaced = w.items.size();
       auto const first = r->is_whole ? 0 : r->container->element_count() - (r->is_keyed ? 0 : r->items.size());
-      for (std::size_t k = 0; k < r->items.size(); ++k) add(r->items[k], first + k, first + k);
+      for (std::size_t k = 0; k < r->items.size(); ++k) add(r->items[k], first + k, k);
       p.containers.push_back(std::move(w));
     }
     p.elements = elements_;
-    if (is_staged() && (!p.containers.empty() || !p.elements.empty()))
-      unusable_ = "it changes tracked containers, or reads tensors from them, where the host reads what it computes";
   }
 
   // ------------------------------------------------------------------ the end

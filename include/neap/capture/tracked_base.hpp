@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <source_location>
 #include <type_traits>
 #include <utility>
@@ -40,6 +41,7 @@ struct container_change {
   std::size_t from_front = 0, from_back = 0;
   std::vector<left_element> elements;  // whole: all; else those of places that are replaced, and then those appended
   std::size_t replaced = 0;
+  std::shared_ptr<void> room{};  // what prepare() has made for commit()
 };
 
 class tracked_base {

@@ -230,15 +230,17 @@ class tracked_map final : public detail::tracked_base {
     return detail::numbered<std::vector<std::uint64_t>>::number(keys);
   }
   void prepare(detail::container_change& c) override {
+    auto const made = std::make_shared<content>();
     for (auto& e : c.elements)
-      if (!e.is_kept && !e.is_erased) next_.insert_or_assign(key_of(e.place), element_of<T>(e));
+      if (!e.is_kept && !e.is_erased) made->insert_or_assign(key_of(e.place), element_of<T>(e));
+    c.room = made;
   }
   void commit(detail::container_change& c) override {
+    auto& made = *static_cast<content*>(c.room.get());
     if (c.is_whole) content_.clear();
     for (auto& e : c.elements)
       if (e.is_erased) content_.erase(key_of(e.place));
-      else if (!e.is_kept) content_.erase(key_of(e.place)), content_.insert(next_.extract(key_of(e.place)));
-    next_.clear();
+      else if (!e.is_kept) content_.erase(key_of(e.place)), content_.insert(made.extract(key_of(e.place)));
     written();
   }
   void show(detail::part_visitor& v) override {
@@ -335,7 +337,7 @@ class tracked_map final : public detail::tracked_base {
     }
   }
 
-  content content_, next_;
+  content content_;
 };
 
 }  // namespace neap::inline v0

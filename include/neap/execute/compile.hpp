@@ -356,8 +356,6 @@ class compiled_base {
   };
   bool run(compiled_graph& g, known_arguments const& begin, results& r);
   void run_on_device(compiled_graph& g, known_arguments const& begin, results& r);
-  /// Whether the program reads an element of a tracked container whose memory another argument updates.
-  static bool is_shared_element(captured_program const& c, known_arguments const& begin);
   /// Where a path cannot run on the device, no call of it runs elsewhere.
   [[noreturn]] void refuse_on_device(std::string const& why) const {
     throw_error(at_, {"compile: the call does not run on the device: ", why});
@@ -495,7 +493,7 @@ inline void compiled_base::require_same(planned_stage const& kept, captured_stag
   };
   bool const same =
       ops.size() == kept.ops.size() && a.computes == s.computes && ends == (kept.end != nullptr) &&
-      a.reads == s.reads &&
+      a.reads == s.reads && a.elements == s.elements &&
       std::ranges::equal(a.sources, s.sources,
                          [](auto const& x, auto const& y) { return x.what == y.what && x.number == y.number; }) &&
       calls_alike(a.effects, s.effects) && calls_alike(a.external, s.external) &&
@@ -537,7 +535,7 @@ inline planned_stage* compiled_base::add(compiled_paths& to, captured_program p,
   if (known.size() == n) {
     auto const& end = *known.back()->end;
     bool const same = end.tensors == p.tensors && end.cells == p.cells && end.plains == p.plains &&
-                      end.result == p.result && end.result_cells == p.result_cells &&
+                      end.containers == p.containers && end.result == p.result && end.result_cells == p.result_cells &&
                       end.result_bytes == p.result_bytes && end.made_rows == p.made_rows;
     if (!same) untracked({});
     return nullptr;
@@ -600,7 +598,7 @@ inline bool compiled_base::run(compiled_graph& g, known_arguments const& begin, 
     if (g.on_device) run_on_device(g, begin, r);
     return true;
   }
-  if (!c.elements.empty() && is_shared_element(c, begin)) return false;
+  if (!c.elements.empty() && is_shared_element(c.sources, c.updated, storage)) return false;
   std::scoped_lock const alone(running_);
   std::size_t k = 0;
   for (std::size_t i = 0; i < c.sources.size(); ++i) {
@@ -647,21 +645,12 @@ inline bool compiled_base::run(compiled_graph& g, known_arguments const& begin, 
   return true;
 }
 
-inline bool compiled_base::is_shared_element(captured_program const& c, known_arguments const& begin) {
-  auto const storage = [&](std::uint32_t k) { return tensor_of(c, begin, k).storage().get(); };
-  for (auto const u : c.updated)
-    for (auto const& s : c.sources)
-      if (s.what == captured_program::source::kind::argument && s.number != u && storage(s.number) == storage(u))
-        return true;
-  return false;
-}
-
 inline void compiled_base::run_on_device(compiled_graph& g, known_arguments const& begin, results& r) {
   using kind = captured_program::source::kind;
   auto const& c = g.captured;
   auto const storage = [&](std::uint32_t k) -> auto const& { return tensor_of(c, begin, k).storage(); };
-  if (!c.elements.empty() && is_shared_element(c, begin))
-    refuse_on_device("an element of a tracked container shares the memory of an argument that it updates");
+  auto const memory = [&](std::uint32_t k) -> auto const& { return *storage(k); };
+  if (!c.elements.empty() && is_shared_element(c.sources, c.updated, memory)) refuse_on_device(shared_element);
   std::scoped_lock const alone(running_);
   std::size_t k = 0;
   for (std::size_t i = 0; i < c.sources.size(); ++i) {
@@ -702,16 +691,10 @@ inline tensor compiled_base::tensor_from(captured_program const& c, tensor_origi
 
 inline void compiled_base::prepare(captured_program const& c, known_arguments const& begin, results& r) {
   for (auto const& w : c.containers) {
-    auto& change = r.changes.emplace_back();
-    change.is_whole = w.is_whole, change.replaced = w.replaced;
-    change.from_front = w.from_front, change.from_back = w.from_back;
-    for (auto const& x : w.items) {
-      auto& to = change.elements.emplace_back();
-      to.place = x.place, to.is_kept = x.is_kept, to.is_erased = x.is_erased, to.from = x.from;
-      if (x.is_kept || x.is_erased) continue;
-      to.made = tensor_from(c, x.made, begin, r.made), to.bits = begin.value(x.expression);
-    }
-    container_of(begin, w.cell).prepare(change);
+    r.changes.push_back(change_of(
+        w, [&](tensor_origin const& o) { return tensor_from(c, o, begin, r.made); },
+        [&](std::uint32_t e) { return begin.value(e); }));
+    container_of(begin, w.cell).prepare(r.changes.back());
   }
 }
 

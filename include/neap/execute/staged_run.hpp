@@ -114,7 +114,7 @@ class staged_run {
   std::source_location missed_at() const { return missed_at_; }
   tensor tensor_from(tensor_origin const& o) const {
     return tensor_of_origin(
-        o, [&](std::uint32_t k) -> tensor const& { return begin_->handles[k]; }, made_);
+        o, [&](std::uint32_t k) -> tensor const& { return argument(k); }, made_);
   }
   std::uint64_t value(std::uint32_t expression) { return values_(expression); }
 
@@ -124,6 +124,7 @@ class staged_run {
     byte_block bytes;
   };
   struct writes {
+    std::vector<container_change> changes;
     std::vector<tensor> tensors;
     std::vector<std::uint64_t> cells;
   };
@@ -146,15 +147,28 @@ class staged_run {
     if (s.run) (*s.run)->bind(s.sources[i], memory);
     else s.on_device->bind(i, memory);
   }
+  /// An argument's tensor, or an element of a tracked container.
+  tensor const& argument(std::uint32_t k) const {
+    auto const n = begin_->handles.size();
+    return k < n ? begin_->handles[k] : elements_[k - n];
+  }
+  tracked_base& container_in(std::uint32_t cell) const {
+    return **static_cast<tracked_base**>(begin_->cells[cell].value);
+  }
   void run(planned_stage& s) {
     using kind = captured_stage::source::kind;
     auto const& c = s.captured;
+    for (auto const& e : c.elements)
+      elements_.push_back(*container_of(values_(e.container)).tensor_at(values_(e.place)));
     if (s.run || s.on_device) {
+      auto const memory = [&](std::uint32_t n) -> auto const& { return *argument(n).storage(); };
+      if (!elements_.empty() && is_shared_element(c.sources, c.updated, memory))
+        throw_error({"compile: the call does not run as a graph: ", shared_element});
       std::size_t k = 0;
       for (std::size_t i = 0; i < c.sources.size(); ++i) {
         auto const& from = c.sources[i];
         switch (from.what) {
-          case kind::argument: bind(s, i, begin_->handles[from.number].storage()); break;
+          case kind::argument: bind(s, i, argument(from.number).storage()); break;
           case kind::row: bind(s, i, location(from.number)); break;
           case kind::external: bind(s, i, externals_[from.number].storage()); break;
           case kind::constant: break;
@@ -167,14 +181,14 @@ class staged_run {
       bool const may_be_undone = !s.end || s.throws_late || (s.run && (*s.run)->spill() != nullptr) || has_effects_ ||
                                  std::ranges::any_of(c.effects, [](auto const& e) { return e.function->may_throw(); });
       for (auto const u : c.updated) {
-        auto& storage = *begin_->handles[u].storage();
+        auto& storage = *argument(u).storage();
         storage.keep_for_readers();
         if (may_be_undone) save(storage);
         else is_unsaved_ = true;
       }
       if (s.run) (**s.run)();
       else run_on_device(s);
-      for (auto const u : c.updated) begin_->handles[u].storage()->written();
+      for (auto const u : c.updated) argument(u).storage()->written();
       if (step_seconds_) seconds_.insert(seconds_.end(), step_seconds_->begin(), step_seconds_->end());
       if (s.run) keep(s);
     }
@@ -273,12 +287,18 @@ class staged_run {
   }
   writes prepared(planned_stage const& last) {
     writes w;
+    for (auto const& c : last.end->containers) {
+      w.changes.push_back(change_of(
+          c, [&](tensor_origin const& o) { return tensor_from(o); }, [&](std::uint32_t e) { return values_(e); }));
+      container_in(c.cell).prepare(w.changes.back());
+    }
     for (auto const& t : last.end->tensors) w.tensors.push_back(tensor_from(t.from));
     for (auto const& c : last.end->cells) w.cells.push_back(values_(c.expression));
     return w;
   }
   void commit(planned_stage const& last, writes& w) {
     auto const& end = *last.end;
+    for (std::size_t k = 0; k < w.changes.size(); ++k) container_in(end.containers[k].cell).commit(w.changes[k]);
     for (auto const& p : end.plains) write_plain(begin_->plains[p.to], p.bytes);
     for (std::size_t k = 0; k < w.cells.size(); ++k) {
       auto const& to = begin_->cells[end.cells[k].cell];
@@ -297,7 +317,7 @@ class staged_run {
   std::vector<std::byte*> locations_;
   std::vector<seconds_t>* step_seconds_;  // of the graph that ran last; at the end, of all
   std::vector<seconds_t> seconds_;
-  std::vector<tensor> externals_, made_;
+  std::vector<tensor> elements_, externals_, made_;
   std::vector<captured_stage::host_call const*> pending_;
   std::vector<saved> saved_;
   bool has_effects_ = false;  // that may throw
