@@ -397,6 +397,51 @@ TEST_CASE("exceptions leave the state of plain calls, thrown by the function or 
   CHECK(problems() == "");
 }
 
+TEST_CASE("a path that ends by an exception is planned once, and has its effects in each call") {
+  auto const f = [](thrown_state& s, tensor const& x, int how) {
+    tensor const y = matmul(x, s.w);
+    assign(s.w, s.w * 0.5 + 0.1);
+    ++s.n;
+    if (how == 1) throw std::out_of_range("one " + std::to_string((s.n % 2).value()));
+    if (how == 2 && item<float>(sum(y)) < 1e30f) {
+      s.last = y;
+      throw std::out_of_range("two");
+    }
+    return y;
+  };
+  simulated_device::reset(8);
+  thrown_state there, plain;
+  initialise(there, 2), initialise(plain, 2);
+  cuda_backend backend;
+  int plans = 0;
+  compile_options options;
+  options.verify = 3;
+  auto run = compile(
+      f,
+      [&](graph const& g) {
+        ++plans;
+        return plan_in_order(g);
+      },
+      backend, options);
+  int first = 0;
+  for (int i = 0; i < 18; ++i) {
+    CAPTURE(i);
+    auto const call = [&](auto& g, thrown_state& s) -> std::string {
+      try {
+        auto y = g(s, sample(i), i % 3);
+        return content_of(y);
+      } catch (std::out_of_range const& e) { return e.what(); }
+    };
+    auto const mine = call(run, there);
+    CHECK(mine == call(f, plain));
+    CHECK(content_of(there) == content_of(plain));
+    if (i == 8) first = plans;  // `last` is there from the third call on
+  }
+  CHECK(plans == first);
+  CHECK(run.graphs() == 7);
+  CHECK(problems() == "");
+}
+
 TEST_CASE("what the device refuses is one line, and the state is as before the call") {
   simulated_device::reset(9);
   training there = new_training(), here = new_training();

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <source_location>
 #include <string>
@@ -185,6 +186,7 @@ struct captured_program {
   std::vector<tensor_origin> result;
   std::vector<std::uint32_t> result_cells;  // expressions
   std::string result_bytes;                 // plain values and structure
+  std::exception_ptr thrown;                // on a device: what the call ends by in place of a result
 
   std::vector<captured_stage> stages;  // none: one without host work
   std::vector<made_row> made_rows;     // as `made`, in terms of rows

@@ -450,7 +450,8 @@ inline void compiled_base::require_same(compiled_graph const& kept, captured_pro
   bool same = ops.size() == kept.ops.size() && a.path.size() == p.path.size() && a.tensors == p.tensors &&
               a.cells == p.cells && a.plains == p.plains && a.result == p.result && a.result_cells == p.result_cells &&
               a.result_bytes == p.result_bytes && a.containers == p.containers && a.elements == p.elements &&
-              a.made == p.made && a.sources.size() == p.sources.size() && a.constants.size() == p.constants.size();
+              a.made == p.made && !a.thrown == !p.thrown && a.sources.size() == p.sources.size() &&
+              a.constants.size() == p.constants.size();
   for (std::size_t k = 0; same && k < a.sources.size(); ++k)
     same = a.sources[k].what == p.sources[k].what && a.sources[k].number == p.sources[k].number;
   same = same && same_constants(a.constants, p.constants);
@@ -536,7 +537,7 @@ inline planned_stage* compiled_base::add(compiled_paths& to, captured_program p,
     auto const& end = *known.back()->end;
     bool const same = end.tensors == p.tensors && end.cells == p.cells && end.plains == p.plains &&
                       end.containers == p.containers && end.result == p.result && end.result_cells == p.result_cells &&
-                      end.result_bytes == p.result_bytes && end.made_rows == p.made_rows;
+                      end.result_bytes == p.result_bytes && end.made_rows == p.made_rows && !end.thrown == !p.thrown;
     if (!same) untracked({});
     return nullptr;
   }
@@ -912,6 +913,10 @@ class compiled_function : public detail::compiled_base {
       if constexpr (std::is_void_v<R>) return (void)invoke(frame, numbers);
       else return invoke(frame, numbers);
     }
+    if (g.captured.thrown) {
+      commit(g.captured, c.arguments, r);
+      std::rethrow_exception(g.captured.thrown);
+    }
     if constexpr (std::is_void_v<R>) {
       return commit(g.captured, c.arguments, r);
     } else {
@@ -996,7 +1001,7 @@ class compiled_function : public detail::compiled_base {
     return record<kept, R>(frame, numbers, begin, n, paths, std::move(fresh), known.get(), log);
   }
 
-  /// Runs a path of several stages. Missed: `why` says where.
+  /// Runs a path of several stages. Missed: `why` says where. Throws what the call ends by, after all that comes before.
   template <class Kept>
   detail::staged_run::outcome run_stages(detail::planned_stage& first, detail::argument_state& begin,
                                          detail::compiled_paths const& paths, detail::host_log& log, std::string& why,
@@ -1007,9 +1012,11 @@ class compiled_function : public detail::compiled_base {
     if (!device_) arena_.grow(first.arena_bytes);
     detail::staged_run running(begin, paths.tape, cells, log, arena_.memory(), options_.run.step_seconds);
     auto outcome = detail::staged_run::outcome::failed;
+    std::exception_ptr thrown;
     auto const build = [&](detail::planned_stage& last) {
+      thrown = last.end->thrown;
       if constexpr (std::is_same_v<Kept, std::tuple<>>) return;
-      if (!last.result) return;  // the call throws
+      if (thrown) return;
       result.emplace(*static_cast<Kept const*>(last.result.get()));
       auto const tensor_of = [&](std::size_t k) { return running.tensor_from(last.end->result[k]); };
       auto const value_of = [&](std::size_t k) { return running.value(last.end->result_cells[k]); };
@@ -1017,6 +1024,7 @@ class compiled_function : public detail::compiled_base {
       detail::walk_parts(*result, parts);
     };
     detail::with_place(at_, [&] { outcome = running(first, build); });
+    if (thrown && outcome == detail::staged_run::outcome::ended) std::rethrow_exception(thrown);
     if (outcome == detail::staged_run::outcome::missed)
       why = "the question at " + place_of(running.missed_at()) + " got another answer";
     if (reads) *reads = running.reads();
@@ -1032,7 +1040,6 @@ class compiled_function : public detail::compiled_base {
     std::vector<detail::planned_stage*> stages;  // those that are known
     char const* unusable = nullptr;              // why no graph can stand for the call
     bool is_beginning = false;                   // it ends before a read that is not known
-    std::exception_ptr thrown;                   // what the call ends by, on a device
     std::function<void()> growth;                // first: the call is to be recorded again after it
   };
 
@@ -1044,6 +1051,8 @@ class compiled_function : public detail::compiled_base {
                                detail::compiled_paths& to, detail::host_log& log, bool with_data = true,
                                detail::known_reads const* known = nullptr) {
     recorded_path<Kept> path;
+    std::exception_ptr thrown;
+    bool lacks_memory = false;  // which is no answer of the path
     log.restart();
     detail::recorder rec(begin, to.tape, log, with_data, known);
     auto const take_back = [&](detail::argument_state const& end) {
@@ -1063,15 +1072,15 @@ class compiled_function : public detail::compiled_base {
           if constexpr (std::is_same_v<Kept, std::tuple<>>) invoke(frame, numbers), path.result.emplace();
           else path.result.emplace(invoke(frame, numbers));
         }
-      } catch (...) {
-        if (!rec.is_beginning() && !rec.growth()) path.thrown = std::current_exception();
+      } catch (std::bad_alloc const&) { thrown = std::current_exception(), lacks_memory = true; } catch (...) {
+        if (!rec.is_beginning() && !rec.growth()) thrown = std::current_exception();
       }
-      if (path.thrown && !known) {
+      if (thrown && (!known || lacks_memory)) {
         rec.stop();
         detail::argument_state now;
         walk<true>(frame, now, numbers);
         take_back(now);
-        std::rethrow_exception(path.thrown);
+        std::rethrow_exception(thrown);
       }
     }
     path.is_beginning = rec.is_beginning(), path.growth = rec.growth();
@@ -1080,6 +1089,7 @@ class compiled_function : public detail::compiled_base {
     if (!path.is_beginning && !path.growth) {
       if (path.result) detail::walk_parts(*path.result, static_cast<detail::part_visitor&>(parts));
       describe(rec, begin, n, end, parts, path.program);
+      path.program.thrown = thrown;
     }
     rec.stop();
     for (auto const& c : parts.cells)

@@ -5,7 +5,8 @@
 // Where an element that the program reads decides, the stages before it are captured first. They run on the device, what
 // they read is known from then on, and the function is captured again with it, up to the next read or its end. Effects and
 // functions of the host run once, with the stages. A function that ends by an exception has, as far as it came, the effects
-// of eager execution: its path is captured and run, and not kept.
+// of eager execution: its path is captured, run and kept, and ends by that exception in each later call. Where a function
+// of the host throws, the path is run and not kept.
 #pragma once
 
 #include <neap/execute/compile.hpp>
@@ -144,9 +145,8 @@ class device_function : public compiled_function<F> {
         n = this->walk_all(frame, begun.emplace(), numbers), reads.clear();
         continue;
       }
-      if (path.thrown || failed)
-        return run_once<R>(frame, numbers, calls, lock, begun, n, to, std::move(path), log, reads);
-      if (path.unusable) refuse_on_device(path.unusable);
+      if (failed) return run_once<R>(frame, numbers, calls, lock, begun, n, to, std::move(path), log, reads);
+      if (path.unusable) refuse(path);
       this->why_.clear();
       keep(std::move(path), to, std::move(fresh), known.get());
       if (!this->why_.empty()) refuse_on_device(this->why_);
@@ -165,7 +165,14 @@ class device_function : public compiled_function<F> {
     c.arguments.end_first();
   }
 
-  /// Runs a path that is not kept: the call ends by an exception, or a function of the host has thrown one.
+  /// No graph stands for the path.
+  template <class Path>
+  [[noreturn]] void refuse(Path const& path) const {
+    if (path.program.thrown) std::rethrow_exception(path.program.thrown);
+    this->refuse_on_device(path.unusable);
+  }
+
+  /// Runs a path that is not kept: a function of the host has thrown an exception.
   template <class R, class Path, class... H, std::size_t... I>
   R run_once(std::tuple<H...>& frame, std::index_sequence<I...> numbers, detail::known_calls& calls,
              std::unique_lock<std::mutex>& lock, std::optional<detail::argument_state>& begun,
@@ -174,12 +181,8 @@ class device_function : public compiled_function<F> {
     using kept = std::conditional_t<std::is_void_v<R>, std::tuple<>, R>;
     log.skip_failed();
     for (std::size_t captures = 0;; ++captures) {
-      auto const thrown = path.thrown;
       bool const is_beginning = path.is_beginning;
-      if (path.unusable) {
-        if (thrown) std::rethrow_exception(thrown);
-        refuse_on_device(path.unusable);
-      }
+      if (path.unusable) refuse(path);
       if (path.growth) {
         path.growth();
         n = this->walk_all(frame, begun.emplace(), numbers), reads.clear();
@@ -201,9 +204,7 @@ class device_function : public compiled_function<F> {
         detail::known_call c;
         find(frame, numbers, once, c);
         (void)graph_of(c);
-        if (!thrown) return this->template hit<R>(frame, numbers, calls, c, g);
-        this->template hit<void>(frame, numbers, calls, c, g);
-        std::rethrow_exception(thrown);
+        return this->template hit<R>(frame, numbers, calls, c, g);
       }
       std::string why;
       std::optional<kept> result;
@@ -211,7 +212,6 @@ class device_function : public compiled_function<F> {
       log.restart();
       auto const end = this->run_stages(*g.staged, *begun, once, log, why, result, &reads);
       if (end == outcome::ended) {
-        if (thrown) std::rethrow_exception(thrown);
         if constexpr (std::is_void_v<R>) return;
         else return std::move(*result);
       }
