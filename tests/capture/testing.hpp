@@ -14,6 +14,13 @@
 
 namespace neap::testing {
 
+/// Whether a path that ends by an exception is a graph: on a device, where nothing runs eagerly.
+#if defined(NEAP_COMPILES_FOR_DEVICE)
+inline constexpr bool keeps_exceptions = true;
+#else
+inline constexpr bool keeps_exceptions = false;
+#endif
+
 /// n rows of 4 numbers, other ones for each i; alone, as the arguments of call i.
 inline tensor sample(int i, std::int64_t n = 3) { return tensor::randn({n, 4}, static_cast<std::uint64_t>(i) + 1); }
 inline auto one_sample(int i) { return std::tuple{sample(i)}; }

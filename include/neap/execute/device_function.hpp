@@ -6,7 +6,7 @@
 // they read is known from then on, and the function is captured again with it, up to the next read or its end. Effects and
 // functions of the host run once, with the stages. A function that ends by an exception has, as far as it came, the effects
 // of eager execution: its path is captured, run and kept, and ends by that exception in each later call. Where a function
-// of the host throws, the path is run and not kept.
+// of the host throws, or the library refuses something, the path is run and not kept.
 #pragma once
 
 #include <neap/execute/compile.hpp>
@@ -145,7 +145,8 @@ class device_function : public compiled_function<F> {
         n = this->walk_all(frame, begun.emplace(), numbers), reads.clear();
         continue;
       }
-      if (failed) return run_once<R>(frame, numbers, calls, lock, begun, n, to, std::move(path), log, reads);
+      if (failed || is_refusal(path.program.thrown))
+        return run_once<R>(frame, numbers, calls, lock, begun, n, to, std::move(path), log, reads);
       if (path.unusable) refuse(path);
       this->why_.clear();
       keep(std::move(path), to, std::move(fresh), known.get());
@@ -165,6 +166,15 @@ class device_function : public compiled_function<F> {
     c.arguments.end_first();
   }
 
+  /// Of the library, which later calls are to state anew.
+  static bool is_refusal(std::exception_ptr const& thrown) {
+    if (!thrown) return false;
+    try {
+      std::rethrow_exception(thrown);
+    } catch (error const&) { return true; } catch (...) {
+      return false;
+    }
+  }
   /// No graph stands for the path.
   template <class Path>
   [[noreturn]] void refuse(Path const& path) const {
@@ -172,7 +182,7 @@ class device_function : public compiled_function<F> {
     this->refuse_on_device(path.unusable);
   }
 
-  /// Runs a path that is not kept: a function of the host has thrown an exception.
+  /// Runs a path that is not kept: a function of the host has thrown an exception, or the call is refused at its end.
   template <class R, class Path, class... H, std::size_t... I>
   R run_once(std::tuple<H...>& frame, std::index_sequence<I...> numbers, detail::known_calls& calls,
              std::unique_lock<std::mutex>& lock, std::optional<detail::argument_state>& begun,
