@@ -169,32 +169,12 @@ TEST_CASE("gradients with a read in the middle: loss scaling, skipped steps, cli
 }
 
 TEST_CASE("a path of several graphs under a memory limit computes the same bits in one arena") {
-  struct deep {
-    std::vector<nn::linear> layers = std::vector<nn::linear>(6, nn::linear(32, 32));
-    state<int> large{0};
-  };
-  auto const f = [](deep& d, tensor const& x) {
-    auto const weights = parameters(d);
-    tensor h = x;
-    for (auto const& l : d.layers) h = neap::tanh(l(h)) * 0.5 + h;
-    tensor const loss = mean(h * h);
-    auto const g = grad(loss, weights);
-    auto const norm = item<float>(sum(g[0] * g[0]));
-    if (norm > 1e-4F) {
-      for (std::size_t i = 0; i < g.size(); ++i) assign(weights[i], weights[i] - 0.5 * g[i]);
-      ++d.large;
-    } else {
-      for (std::size_t i = 0; i < g.size(); ++i) assign(weights[i], weights[i] * 0.9);
-    }
-    return loss;
-  };
-  deep m, plain;
-  initialise(m, 4), initialise(plain, 4);
-  auto step =
-      compile(f, plan_with(default_moves, memory_limit::of_original(0.7), time_budget{std::chrono::seconds(20)}));
+  auto m = neap::testing::new_deep(), plain = neap::testing::new_deep();
+  auto step = compile(&neap::testing::in_stages,
+                      plan_with(default_moves, memory_limit::of_original(0.7), time_budget{std::chrono::seconds(20)}));
   for (int i = 0; i < 8; ++i) {
     tensor const x = tensor::randn({512, 32}, static_cast<std::uint64_t>(i)) * (i % 3 == 2 ? 0.001 : 1.0);
-    CHECK(step(m, x).values<float>() == f(plain, x).values<float>());
+    CHECK(step(m, x).values<float>() == neap::testing::in_stages(plain, x).values<float>());
     CHECK(content_of(m) == content_of(plain));
   }
   CHECK(step.graphs() == 2);

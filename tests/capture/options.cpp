@@ -16,43 +16,19 @@
 
 using namespace neap;
 using neap::testing::content_of;
+using neap::testing::deep;
+using neap::testing::in_stages;
+using neap::testing::loss_of;
+using neap::testing::new_deep;
 
 namespace {
 
-struct deep {
-  std::vector<nn::linear> layers = std::vector<nn::linear>(5, nn::linear(32, 32));
-  state<int> large{0};
-};
-deep new_deep() {
-  deep d;
-  initialise(d, 4);
-  return d;
-}
-tensor loss_of(deep const& d, tensor const& x) {
-  tensor h = x;
-  for (auto const& l : d.layers) h = neap::tanh(l(h)) * 0.5 + h;
-  return mean(h * h);
-}
 tensor straight(deep& d, tensor const& x) {
   auto const weights = parameters(d);
   tensor const loss = loss_of(d, x);
   auto const g = grad(loss, weights);
   for (std::size_t i = 0; i < g.size(); ++i) assign(weights[i], weights[i] - 0.5 * g[i]);
   ++d.large;
-  return loss;
-}
-/// The gradient decides in the middle.
-tensor in_stages(deep& d, tensor const& x) {
-  auto const weights = parameters(d);
-  tensor const loss = loss_of(d, x);
-  auto const g = grad(loss, weights);
-  auto const norm = item<float>(sum(g[0] * g[0]));
-  if (norm > 1e-4F) {
-    for (std::size_t i = 0; i < g.size(); ++i) assign(weights[i], weights[i] - 0.5 * g[i]);
-    ++d.large;
-  } else {
-    for (std::size_t i = 0; i < g.size(); ++i) assign(weights[i], weights[i] * 0.9);
-  }
   return loss;
 }
 tensor batch(int i) { return tensor::randn({256, 32}, static_cast<std::uint64_t>(i)) * (i % 3 == 2 ? 0.001 : 1.0); }

@@ -301,18 +301,61 @@ TEST_CASE("recomputation by hand: a segment runs without history, and again for 
             [](remembering& s, tensor const& x) {
               tensor h;
               {
-                no_gradient const later;
+                no_gradient const unrecorded;
                 h = s.net(x);
               }
               parameter cut{h.shape()};  // the segment's result, as a leaf
               assign(cut, h);
               tensor const loss = mean(tanh(cut) * tanh(cut));
-              tensor const back = grad(loss, {cut})[0];
+              tensor const back = grad(loss, {cut})[0].detach();
               auto const g = grad(sum(s.net(x) * back), {s.net.w, s.net.v});
               assign(s.net.w, s.net.w - g[0] * 0.1), assign(s.net.v, s.net.v - g[1] * 0.1);
               return loss.detach();
             },
             r, 12, one_sample) == 1);
+}
+
+TEST_CASE("copies of a model within the step: an inner step on the copy, a gradient at its end for the original") {
+  remembering r, kept;
+  CHECK(compare(
+            [](remembering& s, tensor const& x) {
+              small_net fast = s.net;
+              for (int k = 0; k < 2; ++k) descend(fast, loss_of(fast, x * 0.5), s.rate);
+              tensor const outer = loss_of(fast, x);
+              auto const g = grad(outer, {fast.w, fast.v});
+              assign(s.net.w, s.net.w - g[0] * 0.05), assign(s.net.v, s.net.v - g[1] * 0.05);
+              if (item<double>(outer) < s.lowest) {
+                s.lowest = item<double>(outer);
+                assign(s.other.w, fast.w), assign(s.other.v, fast.v);
+              }
+              return outer;
+            },
+            r, 20, one_sample) == 2);
+  // A weight that the call leaves behind is an argument of another kind from then on.
+  struct holder {
+    small_net net;
+    tensor slot;
+  } h;
+  CHECK(compare(
+            [](holder& s, tensor const& x) {
+              parameter fresh{{4, 4}, initialiser::constant(0.25)};
+              assign(fresh, fresh + s.net.w);
+              tensor const y = matmul(x, fresh);
+              if (s.slot.is_empty()) s.slot = y;
+              return y;
+            },
+            h, 6, one_sample) == 2);
+#if !defined(NEAP_COMPILES_FOR_DEVICE)  // where it is refused
+  holder g;
+  CHECK(compare(
+            [](holder& s, tensor const& x) {
+              parameter fresh{{4, 4}, initialiser::constant(0.25)};
+              assign(fresh, fresh + s.net.w);
+              s.slot = fresh;
+              return matmul(x, fresh);
+            },
+            g, 6, one_sample) == 0);
+#endif
 }
 
 TEST_CASE("a callback that stops the training by an exception, after what the step has kept") {

@@ -1,4 +1,5 @@
-// A compiled function beside the plain one on a copy of its state: outputs and all state are bit-equal after every call.
+// A compiled function beside the plain one on a copy of its state: outputs and all state are bit-equal after every call. A
+// function that decides by its gradient.
 #pragma once
 
 #include <neap/execute/compile.hpp>
@@ -11,6 +12,7 @@
 
 #include <cstdint>
 #include <tuple>
+#include <vector>
 
 namespace neap::testing {
 
@@ -41,6 +43,36 @@ std::size_t compare(F f, Model& model, int calls, Arguments arguments, compile_o
     REQUIRE(content_of(mine) == content_of(its));
   }
   return compiled.graphs();
+}
+
+/// Layers that are trained, and how often their gradient was large.
+struct deep {
+  std::vector<nn::linear> layers = std::vector<nn::linear>(5, nn::linear(32, 32));
+  state<int> large{0};
+};
+inline deep new_deep() {
+  deep d;
+  initialise(d, 4);
+  return d;
+}
+inline tensor loss_of(deep const& d, tensor const& x) {
+  tensor h = x;
+  for (auto const& l : d.layers) h = neap::tanh(l(h)) * 0.5 + h;
+  return mean(h * h);
+}
+/// The gradient decides in the middle.
+inline tensor in_stages(deep& d, tensor const& x) {
+  auto const weights = parameters(d);
+  tensor const loss = loss_of(d, x);
+  auto const g = grad(loss, weights);
+  auto const norm = item<float>(sum(g[0] * g[0]));
+  if (norm > 1e-4F) {
+    for (std::size_t i = 0; i < g.size(); ++i) assign(weights[i], weights[i] - 0.5 * g[i]);
+    ++d.large;
+  } else {
+    for (std::size_t i = 0; i < g.size(); ++i) assign(weights[i], weights[i] * 0.9);
+  }
+  return loss;
 }
 
 }  // namespace neap::testing

@@ -3,8 +3,8 @@
 //   neap::tensor y = neap::cond(mean(x) > 0, [&] { return block(x); }, [&] { return x; });
 //   h = neap::loop(length, x.size(0), [&](std::int64_t t, neap::tensor h) { return cell(x[t], h); }, h);
 //
-// An if by neap::item reads the condition in the middle, runs one branch, and has a graph for each; these compute both, read
-// nothing, and have one. Eager calls compute the same.
+// An if by neap::item reads the condition in the middle, runs one branch, and has a graph for each; these compute both,
+// read nothing, and have one. Eager calls compute the same.
 #pragma once
 
 #include <neap/capture/host_function.hpp>
@@ -72,10 +72,10 @@ auto condition(P const& p, std::source_location at) {
 
 }  // namespace detail
 
-/// f() where p holds, else g(), both computed: a tensor of one element, a sym or a state decides; a plain bool chooses as ?:
-/// does. Branches give the same: tensors of equal types, syms, or lists and tuples of them. They change nothing: a compiled
-/// function refuses branches that write a state or memory of an argument, or have effects. A gradient goes through both: a branch that is not chosen
-/// contributes zeros, which become NaN where its own slope is infinite.
+/// f() where p holds, else g(), both computed: a tensor of one element, a sym or a state decides; a plain bool chooses as
+/// ?: does. Branches give the same: tensors of equal types, syms, or lists and tuples of them. They change nothing: a
+/// compiled function refuses branches that write a state or memory of an argument, or have effects. A gradient goes through
+/// both: a branch that is not chosen contributes zeros, which become NaN where its own slope is infinite.
 template <class P, class F, class G>
 auto cond(P const& p, F const& f, G const& g, std::source_location at = std::source_location::current()) {
   using R = std::remove_cvref_t<std::invoke_result_t<F const&>>;

@@ -431,6 +431,9 @@ class recorder final : public computation_listener,
       unusable_ = "it leaves behind a tensor that is no argument's and was not computed in it";
       return o;
     }
+    auto const r = t.storage()->role();
+    if (entries()[row].what != origin::argument && (r == role::weight || r == role::buffer))
+      unusable_ = "it leaves behind a weight or a buffer that it has made";
     auto const* n = t.node().get();
     o.layout = t.layout();
     bool const history = n->facets != nullptr;

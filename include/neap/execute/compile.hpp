@@ -275,7 +275,8 @@ class compiled_base {
     auto const n = std::ranges::count(sources, captured_stage::source::kind::scalar, &captured_stage::source::what);
     return byte_block(64 * std::max<std::size_t>(static_cast<std::size_t>(n), 1), 64);
   }
-  /// Where sources are, whose values in the plan are `planned`. What is neither a scalar nor a constant is bound in each run.
+  /// Where sources are, whose values in the plan are `planned`. What is neither a scalar nor a constant is bound in each
+  /// run.
   static std::vector<source_binding> bindings_of(std::vector<captured_stage::source> const& sources,
                                                  std::vector<value_id> const& planned,
                                                  std::vector<tensor> const& constants, byte_block const& scalars) {
@@ -764,8 +765,9 @@ class compiled_function : public detail::compiled_base {
 
   /// Captures the path of a call with these arguments by shapes alone, and plans it, so that the call runs as a planned
   /// graph from the first time on. No operator runs, no host function is called, no tensor takes memory, and arguments are
-  /// left as they are, but that a training_state gets the states that it lacks. Nothing happens where the path is known. Throws neap::error where the path depends on what a tensor
-  /// contains, with the place, where no plan is found, and for what a call refuses.
+  /// left as they are, but that a training_state gets the states that it lacks. Nothing happens where the path is known.
+  /// Throws neap::error where the path depends on what a tensor contains, with the place, where no plan is found, and for
+  /// what a call refuses.
   template <class... A>
   void prepare(A&&... arguments) {
     (void)captured(true, std::forward<A>(arguments)...);

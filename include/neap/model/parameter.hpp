@@ -27,6 +27,7 @@ inline tensor copy_owned(tensor const& from) {
   tensor to = make_owned(s.type(), s.first_values(), s.role());
   if (s.is_allocated()) std::memcpy(to.storage()->data(), from.storage()->data(), static_cast<std::size_t>(s.bytes()));
   if (context_access::trace()) to.storage()->set_copied_in_trace();
+  if (auto* l = computation_listener::active()) l->copied(s, to.storage());
   to.storage()->set_frozen(s.is_frozen());
   return to;
 }
@@ -42,10 +43,13 @@ class owned_tensor : public tensor {
   /// Random initial values are drawn from a stream of this thread's context, unless neap::initialise gives a seed.
   explicit owned_tensor(neap::shape const& s, initialiser first = initialiser::constant(0), dtype t = dtype::f32,
                         std::source_location at = std::source_location::current())
-      : tensor(detail::make_owned({t, s}, first.is_random() ? seeded(first) : first, R, at)) {}
+      : tensor(detail::make_owned({t, s}, first.is_random() ? seeded(first) : first, R, at)) {
+    if (!first.is_random() || first.seed || first.stream) (void)detail::reported(*this);
+  }
   /// Takes over the data of a dense tensor without history.
   static owned_tensor holding(tensor const& t, std::source_location at = std::source_location::current()) {
-    owned_tensor p(t.shape(at), {}, t.element(at), at);
+    owned_tensor p;  // whose data no capture knows
+    static_cast<tensor&>(p) = detail::make_owned({t.element(at), t.shape(at)}, {}, R, at);
     auto const from = t.ref(at);
     if (!from.is_dense()) throw_error(context_access::place(at), {"a weight is made from a dense tensor"});
     std::memcpy(p.storage()->data(), from.data, static_cast<std::size_t>(t.type().bytes()));
