@@ -88,8 +88,9 @@ std::optional<edited<graph>> rewritten(candidate<graph> const& c, kind what, dou
   auto const gaps = detail::gaps_at(c.graph, c.order, c.result, at);
   if (gaps.empty()) return std::nullopt;
   auto const g = gaps[draw.below(static_cast<std::uint32_t>(gaps.size()))];
-  if (what == kind::recompute_peak || what == kind::recompute_any) return recompute{g.storage, g.resume}.apply(c);
-  return swap_out{g.storage, g.left, g.resume, link}.apply(c);
+  if (what == kind::recompute_peak || what == kind::recompute_any)
+    return apply_mutation(recompute{g.storage, g.resume}, c);
+  return apply_mutation(swap_out{g.storage, g.left, g.resume, link}, c);
 }
 
 /// The order without the ops that a rewrite has added: they have the last ids among those of their origin.

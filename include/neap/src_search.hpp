@@ -18,11 +18,11 @@
 #undef NEAP_INSTANTIATE_ONCE
 #define NEAP_INSTANTIATE_ONCE(...) template __VA_ARGS__
 
+#include <neap/mutate/impl/build_edit.ipp>
 #include <neap/mutate/impl/fission.ipp>
 #include <neap/mutate/impl/fission_region.ipp>
 #include <neap/mutate/impl/fission_sweep.ipp>
 #include <neap/mutate/impl/gap.ipp>
-#include <neap/mutate/impl/late_readers.ipp>
 #include <neap/mutate/impl/offload.ipp>
 #include <neap/mutate/impl/places_alike.ipp>
 #include <neap/mutate/impl/recompute_ground.ipp>

@@ -94,7 +94,7 @@ std::optional<plan<graph>> with_slow_link(graph const& g) {
   slow.to_host_bytes_per_second = slow.to_device_bytes_per_second = 1e5;
   auto const order = memory_greedy{}(g, memory_options{});
   candidate<graph> const c{g, order, simulate(g, order, slow)};
-  auto e = offload{c.result.peak_bytes / 10 * 6, 1e5}.apply(c);
+  auto e = apply_mutation(offload{c.result.peak_bytes / 10 * 6, 1e5}, c);
   if (!e) return std::nullopt;
   auto const s = simulate(e->graph, e->order, slow);
   return make_plan(candidate<graph>{std::move(e->graph), std::move(e->order), s}, g);

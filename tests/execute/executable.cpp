@@ -110,7 +110,7 @@ TEST_CASE("and where all that is needed last moves out, by a link so slow that c
     slow.to_host_bytes_per_second = slow.to_device_bytes_per_second = 1e5;
     auto const order = memory_greedy{}(g, memory_options{});
     candidate<graph> const c{g, order, simulate(g, order, slow)};
-    auto e = offload{c.result.peak_bytes / 10 * 6, 1e5}.apply(c);
+    auto e = apply_mutation(offload{c.result.peak_bytes / 10 * 6, 1e5}, c);
     if (!e) continue;
     auto const s = simulate(e->graph, e->order, slow);
     for (auto x : e->graph.ops()) waits += e->graph.as<op::wait>(x) != nullptr;

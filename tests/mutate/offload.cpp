@@ -94,7 +94,7 @@ TEST_CASE("computations wait for a store that would end too late, for as long as
 TEST_CASE("a store that an earlier swap has left under way at the peak is waited for there") {
   auto const g = idle_value();
   auto const c = in_own_order(g, {50});
-  auto const swapped = swap_out{g.storage(g.output(op_id{0})), 1, 3, 50}.apply(c);  // nobody waits for it
+  auto const swapped = apply_mutation(swap_out{g.storage(g.output(op_id{0})), 1, 3, 50}, c);  // nobody waits for it
   REQUIRE(swapped);
   CHECK(count_waits(swapped->graph) == 0);
   auto now =
@@ -102,7 +102,7 @@ TEST_CASE("a store that an earlier swap has left under way at the peak is waited
   CHECK(now.result.bytes_at[now.result.peak_position] == 301);
   stall const m{swapped->graph.producer(swapped->graph.output(op_id{4})), 3};
   REQUIRE(swapped->graph.as<op::store>(m.store));
-  auto const e = m.apply(now);
+  auto const e = apply_mutation(m, now);
   REQUIRE(e);
   require_same(*e, run_symbolically(g, c.order));
   auto const r = simulate(e->graph, e->order, linked{50}, as_it_is);
@@ -111,12 +111,12 @@ TEST_CASE("a store that an earlier swap has left under way at the peak is waited
   CHECK(r.start[4] == 3);
   // A wait before it takes the place of the one that is there.
   now = {e->graph, e->order, r};
-  auto const earlier = stall{m.store, 2}.apply(now);
+  auto const earlier = apply_mutation(stall{m.store, 2}, now);
   REQUIRE(earlier);
   CHECK(count_waits(earlier->graph) == 1);
   CHECK(earlier->graph.as<op::wait>(earlier->order[2]));
-  CHECK(!stall{m.store, 0}.apply(now));  // not before the store
-  CHECK(!stall{m.store, 6}.apply(now));  // not behind its load
+  CHECK(!apply_mutation(stall{m.store, 0}, now));  // not before the store
+  CHECK(!apply_mutation(stall{m.store, 6}, now));  // not behind its load
 }
 
 TEST_CASE("what is needed last moves out wherever a target is passed; the plans are right") {
@@ -128,7 +128,7 @@ TEST_CASE("what is needed last moves out wherever a target is passed; the plans 
     auto const expected = run_symbolically(g, c.order);
     for (double const ratio : {0.9, 0.7, 0.5}) {
       auto const target = static_cast<bytes_t>(ratio * static_cast<double>(c.result.peak_bytes));
-      auto const e = offload{target, seed % 2 ? 1e9 : 1e8, static_cast<double>(seed % 3)}.apply(c);
+      auto const e = apply_mutation(offload{target, seed % 2 ? 1e9 : 1e8, static_cast<double>(seed % 3)}, c);
       if (!e) continue;
       require_same(*e, expected);
       linked const cost{seed % 2 ? 1e9 : 1e8};
@@ -154,7 +154,7 @@ TEST_CASE("what is stored already comes back from there, wherever the order has 
     linked const cost{1e8};
     auto const c = in_own_order(g, cost);
     auto const expected = run_symbolically(g, c.order);
-    auto const e = offload{c.result.peak_bytes / 2, 1e8, 0}.apply(c);
+    auto const e = apply_mutation(offload{c.result.peak_bytes / 2, 1e8, 0}, c);
     if (!e) continue;
     // Each store right before the first op that needs it to be there.
     auto const& out = e->graph;
@@ -180,7 +180,7 @@ TEST_CASE("what is stored already comes back from there, wherever the order has 
     candidate<graph> const stored{out, order, simulate(out, order, cost, as_it_is)};
     for (double const ratio : {0.9, 0.6, 0.3}) {
       auto const target = static_cast<bytes_t>(ratio * static_cast<double>(stored.result.peak_bytes));
-      auto const again = offload{target, 1e8, static_cast<double>(seed % 3)}.apply(stored);
+      auto const again = apply_mutation(offload{target, 1e8, static_cast<double>(seed % 3)}, stored);
       if (!again) continue;
       ++applied, late += order != e->order;
       require_same(*again, expected);
@@ -200,7 +200,7 @@ TEST_CASE("a deep chain meets every limit down to what one layer needs, however 
       double slowest = 0;
       for (double const ratio : {0.8, 0.5, 0.3, 0.2}) {
         auto const target = static_cast<bytes_t>(ratio * static_cast<double>(c.result.peak_bytes));
-        auto const e = offload{target, rate}.apply(c);
+        auto const e = apply_mutation(offload{target, rate}, c);
         REQUIRE(e);
         auto const r = simulate(e->graph, e->order, linked{rate}, as_it_is);
         CHECK(r.peak_bytes <= target);
@@ -212,6 +212,7 @@ TEST_CASE("a deep chain meets every limit down to what one layer needs, however 
 
 TEST_CASE("a graph that needs no room, or has nothing idle, stays as it is") {
   auto const c = in_own_order(idle_value(), {100});
-  CHECK(!offload{c.result.peak_bytes, 100}.apply(c));
-  CHECK(!offload{0, 100}.apply(in_own_order(idle_value(false), {100})));  // each value is read at once, and no more
+  CHECK(!apply_mutation(offload{c.result.peak_bytes, 100}, c));
+  CHECK(!apply_mutation(offload{0, 100},
+                        in_own_order(idle_value(false), {100})));  // each value is read at once, and no more
 }

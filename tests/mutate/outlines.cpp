@@ -46,10 +46,10 @@ struct counts {
   std::size_t in_several_parts = 0, copies_there = 0;
 };
 
-std::size_t parts_that_run_again(op_graph const& g, edit_outline const& outline) {
+std::size_t parts_that_run_again(op_graph const& g, graph_edit const& outline) {
   std::set<part_id> parts;
   for (auto const& r : outline.runs)
-    if (r.what == edit_outline::kind::again && g.record(r.like).part != nothing<part_id>)
+    if (r.what == graph_edit::kind::again && g.record(r.like).part != nothing<part_id>)
       parts.insert(g.record(r.like).part);
   return parts.size();
 }
@@ -63,7 +63,7 @@ void walk(G g, schedule order, std::uint64_t seed, counts& n) {
   random_stream draw(seed, 5);
   simulator built, outlined;
   transfer_costs<G> costs;
-  edit_outline outline;
+  graph_edit outline;
   outline_delta<G> delta;
   for (int step = 0; step < 5; ++step) {
     std::vector<edited<G>> next;
@@ -76,7 +76,7 @@ void walk(G g, schedule order, std::uint64_t seed, counts& n) {
     auto stream = moves(c);
     while (auto m = stream.next()) {
       auto e = apply_mutation(*m, c);
-      REQUIRE((outline_of(*m, c, replay, outline) == outline_answer::told) == e.has_value());
+      REQUIRE((edit_of(*m, c, replay, outline) == edit_answer::known) == e.has_value());
       if (!e) continue;
       CAPTURE(seed);
       CAPTURE(step);
@@ -84,7 +84,7 @@ void walk(G g, schedule order, std::uint64_t seed, counts& n) {
       REQUIRE(check_order(e->graph, e->order));
       costs.tell(c.graph, uneven_cost{}, outline);
       for (auto const& r : outline.runs)
-        n.transfers += r.what != edit_outline::kind::again, n.waits += r.what == edit_outline::kind::wait;
+        n.transfers += r.what != graph_edit::kind::again, n.waits += r.what == graph_edit::kind::wait;
       facts.apply(c.order, outline);
       auto const would_be = outlined.judge(facts, facts.order());
       facts.take_back();
@@ -195,7 +195,7 @@ TEST_CASE("what all parts compute again is the program still, and frees what liv
       if (!m->in_all_parts) continue;
       auto const places = neap::detail::places_alike(c.graph, facts, {m->storage, m->resume});
       REQUIRE(!places.empty());
-      auto const e = m->apply(c);
+      auto const e = apply_mutation(*m, c);
       if (!e || places.size() < 2) continue;
       CAPTURE(seed);
       CAPTURE(describe(*m, c));
@@ -205,7 +205,7 @@ TEST_CASE("what all parts compute again is the program still, and frees what liv
       REQUIRE_MESSAGE(verdict.ok(), verdict.message());
       ++done;
       // More is computed again than in the one part alone.
-      auto const one = recompute{m->storage, m->resume}.apply(c);
+      auto const one = apply_mutation(recompute{m->storage, m->resume}, c);
       REQUIRE(one);
       freed += e->graph.op_count() > one->graph.op_count();
     }

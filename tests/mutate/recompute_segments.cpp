@@ -47,11 +47,11 @@ std::pair<int, int> try_all(candidate<G> const& c) {
       for (int part : {60, 80, 90, 97, 99}) {
         recompute_segments const m{hull[front].price, hull[tail].price, c.result.peak_bytes * part / 100};
         CAPTURE(m.describe(c));
-        auto const e = m.apply(c);
+        auto const e = apply_mutation(m, c);
         if (!e) continue;
         ++applied;
         require_same(*e, expected);
-        auto const again = m.apply(c);
+        auto const again = apply_mutation(m, c);
         REQUIRE((again->graph == e->graph && again->order == e->order));
         std::vector<int> runs(c.graph.op_count());
         for (auto o : e->graph.ops())

@@ -264,7 +264,7 @@ TEST_CASE("storing an updated weight would have to write it back: no swap moves 
   auto const c = made_of(m.done());
   auto const s = c.graph.storage(c.graph.sources()[1]);
   REQUIRE(c.graph.role(c.graph.sources()[1]) == role::weight);
-  for (std::uint32_t resume = 1; resume < c.order.size(); ++resume) CHECK(!swap_out{s, 0, resume}.apply(c));
+  for (std::uint32_t resume = 1; resume < c.order.size(); ++resume) CHECK(!apply_mutation(swap_out{s, 0, resume}, c));
   auto stream = neap::swap{}(c);
   while (auto r = stream.next())
     if (auto const* swapped = std::get_if<swap_out>(&*r)) CHECK(swapped->storage != s);

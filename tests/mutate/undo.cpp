@@ -57,7 +57,7 @@ TEST_CASE("undo moves and moves in the order keep what is computed") {
     auto moves = reorder{}(c);
     while (auto m = moves.next()) {
       CAPTURE(describe(*m, c));
-      auto const e = m->apply(c);
+      auto const e = apply_mutation(*m, c);
       REQUIRE(e);
       require_same(*e, expected);
       ++moved, better += simulate(e->graph, e->order, unit_cost{}).peak_bytes < c.result.peak_bytes;
@@ -78,7 +78,7 @@ TEST_CASE("every recomputation and every swap can be taken back") {
     CAPTURE(seed);
     auto stream = rematerialize{}(c);
     while (auto m = stream.next())
-      if (auto e = m->apply(c)) {
+      if (auto e = apply_mutation(*m, c)) {
         auto const copies = e->graph.op_count() > g.op_count() ? e->graph.op_count() - g.op_count() : 0;
         if (copies == 0 || copies > 3) continue;
         ++recomputed;
@@ -128,15 +128,15 @@ TEST_CASE("a stretch without what is done again computes the same; over the whol
       auto const begin = draw.below(n + 1), end = begin + draw.below(n + 2 - begin);
       CAPTURE(begin);
       CAPTURE(end);
-      if (auto e = undo_stretch{begin, end}.apply(c)) {
+      if (auto e = apply_mutation(undo_stretch{begin, end}, c)) {
         require_same(*e, expected);
         CHECK(e->graph.op_count() < c.graph.op_count());
         CHECK(simulate(e->graph, e->order, unit_cost{}).latency <= c.result.latency);
         ++undone;
       }
     }
-    CHECK(!undo_stretch{3, 3}.apply(c));
-    if (auto e = undo_stretch{0, n}.apply(c)) {
+    CHECK(!apply_mutation(undo_stretch{3, 3}, c));
+    if (auto e = apply_mutation(undo_stretch{0, n}, c)) {
       require_same(*e, expected);
       nothing_left += e->graph.digest() == plain && e->graph.op_count() == ops;
     }
@@ -175,7 +175,7 @@ TEST_CASE("a value stands in for several copies, unless one is overwritten befor
     auto const c = judged(toy_graph(std::move(edit).finish()), schedule{order});
     auto const expected = run_symbolically(c.graph, c.order);
     REQUIRE_MESSAGE(expected.error.empty(), expected.error);
-    auto const e = undo_stretch{0, static_cast<std::uint32_t>(order.size())}.apply(c);
+    auto const e = apply_mutation(undo_stretch{0, static_cast<std::uint32_t>(order.size())}, c);
     REQUIRE(e);
     require_same(*e, expected);
     CHECK(e->graph.op_count() == c.graph.op_count() - (late ? 1 : 2));

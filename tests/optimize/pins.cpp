@@ -119,7 +119,7 @@ TEST_CASE("mutations one after another break no pin, and copies and parts have t
       c.graph = std::move(e->graph), c.order = std::move(e->order);
     }
     c.result = simulate(c.graph, c.order, given_or<roofline>{roofline::host(2)});
-    if (auto e = offload{c.result.peak_bytes / 2}.apply(c)) CHECK(broken_pins(g, e->graph).first == "");
+    if (auto e = apply_mutation(offload{c.result.peak_bytes / 2}, c)) CHECK(broken_pins(g, e->graph).first == "");
   }
   if (cases(120u) == 120u) CHECK(applied > 200);
 }

@@ -112,8 +112,8 @@ TEST_CASE("after recomputation and swaps: the peak of the scheduler's own order 
       auto const gaps = neap::detail::gaps_at(now.graph, now.order, now.result, at);
       if (gaps.empty()) continue;
       auto const g = gaps[draw.below(static_cast<std::uint32_t>(gaps.size()))];
-      auto e = draw.below(2) ? recompute{g.storage, g.resume}.apply(now)
-                             : swap_out{g.storage, g.left, g.resume, 1e9}.apply(now);
+      auto e = draw.below(2) ? apply_mutation(recompute{g.storage, g.resume}, now)
+                             : apply_mutation(swap_out{g.storage, g.left, g.resume, 1e9}, now);
       if (!e) continue;
       facts.assign(e->graph, some_seconds{}, plainly);
       plain_vector<op_id> fresh;  // the last ids

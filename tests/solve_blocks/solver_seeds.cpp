@@ -475,7 +475,7 @@ TEST_CASE("while nothing fits, the search goes on from what was handed in before
         auto moves = rematerialize{}(c);
         auto const m = moves.next();
         REQUIRE(m);
-        auto e = m->apply(c);
+        auto e = apply_mutation(*m, c);
         REQUIRE(e);
         auto result = simulate(e->graph, e->order, given_latencies{}, {.alignment = 1, .takeover = false});
         c = {std::move(e->graph), std::move(e->order), std::move(result)};

@@ -66,12 +66,12 @@ verification verdict(graph const& pinned, edited<graph> e) {
 std::optional<edited<graph>> again(candidate<graph> const& c, value_id v) {
   recompute m{c.graph.storage(v), 9};
   m.keep_ratio = 0;
-  return m.apply(c);
+  return apply_mutation(m, c);
 }
 std::optional<edited<graph>> out(candidate<graph> const& c, value_id v) {
   swap_out m{c.graph.storage(v)};
   m.left = 6, m.resume = 9;
-  return m.apply(c);
+  return apply_mutation(m, c);
 }
 std::optional<edited<graph>> in_parts(candidate<graph> const& c, value_id along, std::uint32_t first,
                                       std::uint32_t last) {
@@ -171,7 +171,7 @@ TEST_CASE("what was put together from parts, and its parts, are not swapped out 
           for (auto const& u : c.graph.uses(v)) late = late || positions(c.order)[u.op] >= left + 2;
         }
       if (!late || !early || c.graph.record(s).updates != 0) continue;
-      auto const e = m.apply(c);
+      auto const e = apply_mutation(m, c);
       if (!e) continue;
       ++tried;
       bool is_b = false;

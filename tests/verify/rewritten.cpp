@@ -293,7 +293,7 @@ TEST_CASE("what the original computes twice may be computed once, below the boun
   auto const original = m.done();
   auto c = judged_in_order(original, device);
   op_id const first = original.producer(once.v), again = original.producer(twice.v);
-  auto e = share_results{first, again}.apply(c);
+  auto e = apply_mutation(share_results{first, again}, c);
   REQUIRE(e);
   auto const shared = judged(std::move(e->graph), std::move(e->order), device);
   auto p = planned(shared, original);

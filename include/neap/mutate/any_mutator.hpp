@@ -18,8 +18,8 @@ class any_mutation {
   explicit any_mutation(M m) : it_(std::make_shared<model<M>>(std::move(m))) {}
   std::optional<edited<G>> apply(candidate<G> const& c) const { return it_ ? it_->apply(c) : std::nullopt; }
   std::string describe(candidate<G> const& c) const { return it_ ? it_->describe(c) : std::string("nothing"); }
-  outline_answer outline(candidate<G> const& c, replay_facts const& facts, edit_outline& out) const {
-    return it_ ? it_->outline(c, facts, out) : outline_answer::impossible;
+  edit_answer edit_of(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const {
+    return it_ ? it_->edit_of(c, facts, out) : edit_answer::impossible;
   }
   friend bool operator==(any_mutation const&, any_mutation const&) = default;
 
@@ -28,15 +28,15 @@ class any_mutation {
     virtual ~base() = default;
     virtual std::optional<edited<G>> apply(candidate<G> const&) const = 0;
     virtual std::string describe(candidate<G> const&) const = 0;
-    virtual outline_answer outline(candidate<G> const&, replay_facts const&, edit_outline&) const = 0;
+    virtual edit_answer edit_of(candidate<G> const&, replay_facts const&, graph_edit&) const = 0;
   };
   template <class M>
   struct model final : base {
     explicit model(M x) : m(std::move(x)) {}
     std::optional<edited<G>> apply(candidate<G> const& c) const override { return neap::apply_mutation(m, c); }
     std::string describe(candidate<G> const& c) const override { return neap::describe(m, c); }
-    outline_answer outline(candidate<G> const& c, replay_facts const& facts, edit_outline& out) const override {
-      return neap::outline_of(m, c, facts, out);
+    edit_answer edit_of(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const override {
+      return neap::edit_of(m, c, facts, out);
     }
     M m;
   };

@@ -14,10 +14,10 @@
 #include <neap/core/csr.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
-#include <neap/ir/editor.hpp>
 #include <neap/mutate/late_readers.hpp>
 
-#include <optional>
+#include <cstdint>
+#include <vector>
 
 namespace neap::inline v0::detail {
 
@@ -29,8 +29,7 @@ class again_builder {
       : g_(g),
         order_(order),
         turn_of_(turn_of),
-        edit_(g),
-        copy_(g.op_count(), nothing<op_id>) {
+        copy_(g.op_count(), nothing<value_id>) {
     if (!g.has_updates()) return;
     written_.assign(g.storage_count(), 0);
     ended_.assign(g.storage_count(), false);
@@ -40,25 +39,26 @@ class again_builder {
     });
   }
 
-  /// The edited graph; nothing if an op would run again that cannot, or after one of its inputs was overwritten.
+  /// Writes the edit; false if an op would run again that cannot, or after one of its inputs was overwritten, or if none
+  /// would.
   template <class G>
-  std::optional<edited<G>> build() && {
-    order_after_.order.reserve(order_.size() + order_.size() / 2);
+  bool edit(graph_edit& out) && {
+    out.clear();
+    std::vector<op_id> maybe_dead;
     for (position_ = 0; position_ < order_.size(); ++position_) {
       auto const o = order_[position_];
-      for (std::size_t i = 0; i < g_.inputs(o).size(); ++i) {
-        auto const v = g_.inputs(o)[i];
+      for (auto v : g_.inputs(o)) {
         if (!is_gone(v)) continue;
-        if (!make_again<G>(g_.producer(v))) return std::nullopt;
-        edit_.set_input(o, i, again(v));
+        if (!make_again<G>(g_.producer(v), out, maybe_dead)) return false;
+        out.read_instead(o, v, again(v));
       }
-      order_after_.order.push_back(o);
       for (auto v : g_.outputs(o))
         if (g_.record(v).alias == alias_kind::update) written_[g_.storage(v)] = g_.record(v).version;
       end_overwritten(o);
     }
-    if (copied_.empty()) return std::nullopt;
-    return finish_edit<G>(std::move(edit_), std::move(order_after_), span_of(copied_));
+    if (out.runs.empty()) return false;
+    remove_dead(g_, out, std::move(maybe_dead));
+    return true;
   }
 
  private:
@@ -74,12 +74,12 @@ class again_builder {
       auto const base = g_.overwrites(v);
       if (base == nothing<value_id>) continue;
       ended_[index(g_.storage(base))] = true;
-      for (auto maker : makers_[g_.storage(base)]) copy_[maker] = nothing<op_id>;
+      for (auto maker : makers_[g_.storage(base)]) copy_[maker] = nothing<value_id>;
     }
   }
   value_id again(value_id v) const {
     auto const o = g_.producer(v);
-    return edit_.output(copy_[o], static_cast<int>(index(v) - index(g_.outputs(o).front())));
+    return id_at<value_id>(index(copy_[o]) + index(v) - index(g_.outputs(o).front()));
   }
   /// Whether an op reads a version of a storage that is not there any more.
   bool is_stale(value_id v) const {
@@ -89,27 +89,24 @@ class again_builder {
 
   /// Copies an op, and before it those whose results it reads and that are gone. Chains may be as long as a model.
   template <class G>
-  bool make_again(op_id wanted) {
+  bool make_again(op_id wanted, graph_edit& out, std::vector<op_id>& maybe_dead) {
     open_.push_back(wanted);
     while (!open_.empty()) {
       auto const o = open_.back();
-      if (copy_[o] != nothing<op_id>) {
+      if (copy_[o] != nothing<value_id>) {
         open_.resize(open_.size() - 1);
         continue;
       }
       auto const depth = open_.size();
       for (auto v : g_.inputs(o))
-        if (is_gone(v) && copy_[g_.producer(v)] == nothing<op_id>) open_.push_back(g_.producer(v));
+        if (is_gone(v) && copy_[g_.producer(v)] == nothing<value_id>) open_.push_back(g_.producer(v));
       if (open_.size() > depth) continue;
       if (!graph_traits<G>::is_recomputable(g_, o)) return false;
       for (auto v : g_.inputs(o))
         if (is_stale(v)) return false;
-      auto const copy = edit_.clone(o);
-      for (std::size_t i = 0; i < g_.inputs(o).size(); ++i)
-        if (auto const v = g_.inputs(o)[i]; is_gone(v)) edit_.set_input(copy, i, again(v));
-      copy_[o] = copy;
-      copied_.push_back(o);
-      order_after_.order.push_back(copy);
+      copy_[o] = out.run_again(g_, o, position_);
+      for (auto v : g_.inputs(o)) out.reads.push_back(is_gone(v) ? again(v) : v);
+      maybe_dead.push_back(o);
       end_overwritten(o);
       open_.resize(open_.size() - 1);
     }
@@ -120,13 +117,11 @@ class again_builder {
   schedule const& order_;
   plain_vector<std::uint32_t> const& turn_of_;
   std::uint32_t position_ = 0;
-  graph_editor edit_;
-  table<op_id, op_id> copy_;
+  table<op_id, value_id> copy_;               // the first result of what runs again; none so far
   table<storage_id, std::uint16_t> written_;  // the version that a storage has so far; empty if nothing is updated
   plain_vector<bool> ended_;                  // by storage: overwritten so far; empty if nothing is
   csr<storage_id, op_id> makers_;             // of values in storages that are overwritten
-  schedule order_after_;
-  plain_vector<op_id> copied_, open_;
+  plain_vector<op_id> open_;
 };
 
 }  // namespace neap::inline v0::detail

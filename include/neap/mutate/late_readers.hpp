@@ -7,32 +7,16 @@
 #include <neap/core/number_map.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
-#include <neap/ir/editor.hpp>
 #include <neap/mutate/gap.hpp>
 #include <neap/mutate/mutator.hpp>
 #include <neap/mutate/replay_facts.hpp>
-#include <neap/plan/edit_outline.hpp>
+#include <neap/plan/graph_edit.hpp>
 
 #include <algorithm>
 #include <span>
 #include <vector>
 
 namespace neap::inline v0::detail {
-
-/// Whether a pin keeps a dead op in the graph: run_once and keep do, others where no other op of its origin stays.
-/// O(ops) for the others.
-template <class IsDead>
-bool is_pinned_to_stay(op_graph const& g, op_id o, IsDead const& is_dead) {
-  if (g.may_replace(o)) return false;
-  if (!g.may_recompute(o)) return true;
-  for (auto x : g.ops())
-    if (x != o && g.origin(x) == g.origin(o) && !is_dead(x)) return false;
-  return true;
-}
-
-/// Adds to an outline the ops that are dead now, as finish_edit() finds them: from these on, back to what only they
-/// read. O(what is looked at).
-void leave_out(op_graph const& g, std::vector<op_id> stack, edit_outline& out);
 
 /// Plans which ops to copy so that values of a graph can be read again at position `resume`; then does it.
 template <class G>
@@ -79,49 +63,9 @@ class late_readers {
     return t;
   }
 
-  /// Adds to an outline what apply() and finish_edit() would do; `provided` is, in the outline, what provide() named.
-  /// `maybe_dead`: ops beside the copied ones that may be dead now.
-  void outline(edit_outline& out, value_id provided = nothing<value_id>, std::span<op_id const> maybe_dead = {}) const {
-    outline_apply(out, provided);
-    std::vector<op_id> perhaps(copied_);
-    perhaps.insert(perhaps.end(), maybe_dead.begin(), maybe_dead.end());
-    leave_out(g_, std::move(perhaps), out);
-  }
-  /// The same of apply() alone.
-  void outline_apply(edit_outline& out, value_id provided = nothing<value_id>) const {
-    number_map made;
-    if (provided != nothing<value_id>) made.add(index(given_), static_cast<std::uint32_t>(index(provided)));
-    auto next = static_cast<std::uint32_t>(g_.value_count());
-    for (auto const& r : out.runs)
-      next += r.what == edit_outline::kind::again ? static_cast<std::uint32_t>(g_.outputs(r.like).size()) : 1;
-    auto const mapped = [&](value_id v) {
-      auto n = made.find(index(v));
-      if (n == number_map::none) n = known_.find(index(v));
-      return n == number_map::none || n == lost ? v : value_id{n};
-    };
-    for (auto o : copied_) {
-      out.runs.push_back(
-          {edit_outline::kind::again, o, nothing<value_id>, resume_, static_cast<std::uint32_t>(out.reads.size())});
-      for (auto v : g_.inputs(o)) out.reads.push_back(mapped(v));
-      for (auto v : g_.outputs(o)) made.set(index(v), next++);
-    }
-    for (std::size_t k = 0; k < readers_.size(); ++k) {
-      auto const o = readers_[k];
-      if (std::find(readers_.begin(), readers_.begin() + static_cast<std::ptrdiff_t>(k), o) !=
-          readers_.begin() + static_cast<std::ptrdiff_t>(k))
-        continue;
-      auto const first = out.rereads.size();
-      for (auto v : g_.inputs(o)) {
-        bool known = g_.storage(v) != away_;
-        for (auto r = first; r < out.rereads.size(); ++r) known |= out.rereads[r].from == v;
-        if (!known) out.rereads.push_back({o, v, mapped(v)});
-      }
-    }
-  }
-
-  /// Copies the planned ops and lets the readers read the copies. `provided` is, in the edited graph, what provide()
-  /// named, if it was called. Appends the copies, in order.
-  void apply(graph_editor& edit, std::vector<op_id>& copies, value_id provided = nothing<value_id>) const {
+  /// Adds to an edit that the planned ops run again, and that the readers read their results. `provided`: in the edited
+  /// graph, what provide() named.
+  void edit(graph_edit& out, value_id provided = nothing<value_id>) const {
     number_map made;  // values of g_ to those of the edited graph that stand for them
     if (provided != nothing<value_id>) made.add(index(given_), static_cast<std::uint32_t>(index(provided)));
     auto const mapped = [&](value_id v) {
@@ -130,15 +74,14 @@ class late_readers {
       return n == number_map::none || n == lost ? v : value_id{n};
     };
     for (auto o : copied_) {
-      op_id const copy = edit.clone(o);
-      copies.push_back(copy);
-      for (std::size_t i = 0; i < g_.inputs(o).size(); ++i) edit.set_input(copy, i, mapped(g_.inputs(o)[i]));
-      for (std::size_t j = 0; j < g_.outputs(o).size(); ++j)
-        made.set(index(g_.outputs(o)[j]), static_cast<std::uint32_t>(index(edit.output(copy, static_cast<int>(j)))));
+      auto next = static_cast<std::uint32_t>(index(out.run_again(g_, o, resume_)));
+      for (auto v : g_.inputs(o)) out.reads.push_back(mapped(v));
+      for (auto v : g_.outputs(o)) made.set(index(v), next++);
     }
-    for (auto o : readers_)
-      for (std::size_t i = 0; i < g_.inputs(o).size(); ++i)
-        if (auto const v = g_.inputs(o)[i]; g_.storage(v) == away_) edit.set_input(o, i, mapped(v));
+    for (auto reader = readers_.begin(); reader != readers_.end(); ++reader)
+      if (std::find(readers_.begin(), reader, *reader) == reader)
+        for (auto v : g_.inputs(*reader))
+          if (g_.storage(v) == away_) out.read_instead(*reader, v, mapped(v));
   }
 
  private:
@@ -188,7 +131,7 @@ class late_readers {
       if (!available(in, depth + 1)) return false;
     if (copied_.size() >= most_ops_) return false;
     copied_.push_back(o);
-    for (auto out : g_.outputs(o)) know(out, out);  // replaced by the copy's outputs in apply()
+    for (auto out : g_.outputs(o)) know(out, out);  // replaced by the copy's outputs in edit()
     for (auto out : g_.outputs(o))
       if (auto const base = g_.overwrites(out); base != nothing<value_id>)
         for (auto gone : facts_.values[g_.storage(base)]) known_.set(index(gone), lost);
@@ -221,45 +164,4 @@ class late_readers {
   number_map known_;  // values of g_ to values of g_ that can be read at `resume` in their place
 };
 
-/// Finishes an edit whose order is `order` (ids of the editor): removes dead ops, renumbers the order.
-template <class G>
-edited<G> finish_edit(graph_editor&& edit, schedule order, std::span<op_id const> maybe_dead) {
-  auto const& g = edit.graph();
-  std::vector<std::uint32_t> readers(g.value_count());
-  for (auto o : order)
-    for (auto v : g.inputs(o)) ++readers[index(v)];
-  for (auto v : g.kept()) ++readers[index(v)];
-  std::vector<bool> dead(g.op_count());
-  std::vector<op_id> stack(maybe_dead.begin(), maybe_dead.end());
-  bool any = false;
-  while (!stack.empty()) {
-    op_id const o = stack.back();
-    stack.pop_back();
-    if (dead[index(o)]) continue;
-    bool used = g.outputs(o).empty() || is_pinned_to_stay(g, o, [&](op_id x) { return bool(dead[index(x)]); });
-    for (auto v : g.outputs(o)) used |= readers[index(v)] > 0 || g.record(v).alias == alias_kind::update;
-    if (used) continue;
-    dead[index(o)] = any = true;
-    edit.remove(o);
-    for (auto v : g.inputs(o)) {
-      --readers[index(v)];
-      if (auto const p = g.producer(v); p != nothing<op_id>) stack.push_back(p);
-    }
-  }
-  if (any) {
-    std::vector<std::uint32_t> renumbered(g.op_count());
-    std::uint32_t n = 0;
-    for (std::size_t i = 0; i < renumbered.size(); ++i) renumbered[i] = dead[i] ? no_id : n++;
-    std::size_t kept = 0;
-    for (auto o : order.order)
-      if (!dead[index(o)]) order.order[kept++] = op_id{renumbered[index(o)]};
-    order.order.resize(kept);
-  }
-  return {G(std::move(edit).finish()), std::move(order)};
-}
-
 }  // namespace neap::inline v0::detail
-
-#if !defined(NEAP_SEPARATE_COMPILATION)
-#include <neap/mutate/impl/late_readers.ipp>
-#endif

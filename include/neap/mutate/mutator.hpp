@@ -13,6 +13,8 @@
 #pragma once
 
 #include <neap/core/error.hpp>
+#include <neap/mutate/build_edit.hpp>
+#include <neap/mutate/replay_facts.hpp>
 #include <neap/plan/candidate.hpp>
 
 #include <concepts>
@@ -26,24 +28,23 @@
 
 namespace neap::inline v0 {
 
-struct edit_outline;  // plan/edit_outline.hpp
-struct replay_facts;  // mutate/replay_facts.hpp
-
-/// What applying a mutation gives: the edited graph and a valid order of its ops.
-template <class G>
-struct edited {
-  G graph;
-  schedule order;
+/// A mutation that writes what it does as data (plan/graph_edit.hpp); edit() writes the whole edit, whatever was there
+/// before, or gives false where it is impossible. `facts` are the candidate's. A search judges such an edit without building
+/// it, unless the mutation has  static constexpr bool judged_when_built = true.
+template <class M, class G>
+concept writes_edit = requires(M const& m, candidate<G> const& c, replay_facts const& facts, graph_edit& out) {
+  { m.edit(c, facts, out) } -> std::same_as<bool>;
 };
 
-/// A mutation of candidates over G.
+/// A mutation of candidates over G: it writes its edit as data, or builds the edited graph in  apply().
 /// Promise: equal mutations of equal candidates give equal graphs and orders; the edited graph computes the same kept
 /// values and updates. apply() gives nothing where the edit turns out to be impossible, and never throws for that.
 template <class M, class G>
 concept mutation_for = std::regular<M> && requires(M const& m, candidate<G> const& c) {
-  { m.apply(c) } -> std::same_as<std::optional<edited<G>>>;
   { m.describe(c) } -> std::convertible_to<std::string>;
-};
+} && (writes_edit<M, G> || requires(M const& m, candidate<G> const& c) {
+                         { m.apply(c) } -> std::same_as<std::optional<edited<G>>>;
+                       });
 
 /// A stream of mutations.
 /// Promise: once next() was empty it stays empty; the candidate outlives the stream.
@@ -166,28 +167,31 @@ struct no_stream {
 /// Applies a mutation, or the one a variant of mutations holds.
 template <class M, class G>
 std::optional<edited<G>> apply_mutation(M const& m, candidate<G> const& c) {
-  if constexpr (requires { m.apply(c); }) return m.apply(c);
-  else return std::visit([&](auto const& x) { return x.apply(c); }, m);
+  if constexpr (writes_edit<M, G>) {
+    graph_edit what;
+    if (!m.edit(c, replay_facts(c.graph, c.order), what)) return std::nullopt;
+    return build(c.graph, c.order, what);
+  } else if constexpr (requires { m.apply(c); }) {
+    return m.apply(c);
+  } else {
+    return std::visit([&](auto const& x) { return apply_mutation(x, c); }, m);
+  }
 }
 
-/// What is known of a mutation before it is applied: nothing; that apply() would give nothing; or
-/// an outline.
-enum class outline_answer : std::uint8_t { untold, impossible, told };
+/// What is known of a mutation before it is built: nothing, that it is impossible, or its edit.
+enum class edit_answer : std::uint8_t { unknown, impossible, known };
 
-/// What apply() would do, of a mutation or of the one that a variant holds. A mutation that can say so has a
-/// member
-///   bool outline(candidate<G> const&, replay_facts const&, edit_outline&) const
-/// that writes the whole outline (whatever was there before), or gives false where apply() would give nothing. A search
-/// then judges it without building it. `facts` are the candidate's.
+/// The edit of a mutation, or of the one that a variant holds, where it is judged before it is built.
 template <class M, class G>
-outline_answer outline_of(M const& m, candidate<G> const& c, replay_facts const& facts, edit_outline& out) {
+edit_answer edit_of(M const& m, candidate<G> const& c, replay_facts const& facts, graph_edit& out) {
   if constexpr (requires { std::variant_size<M>::value; }) {
-    return std::visit([&](auto const& x) { return outline_of(x, c, facts, out); }, m);
-  } else if constexpr (requires { outline_answer(m.outline(c, facts, out)); }) {
-    if constexpr (std::is_same_v<decltype(m.outline(c, facts, out)), outline_answer>) return m.outline(c, facts, out);
-    else return m.outline(c, facts, out) ? outline_answer::told : outline_answer::impossible;
+    return std::visit([&](auto const& x) { return edit_of(x, c, facts, out); }, m);
+  } else if constexpr (requires { m.edit_of(c, facts, out); }) {  // an erased one
+    return m.edit_of(c, facts, out);
+  } else if constexpr (writes_edit<M, G> && !requires { requires M::judged_when_built; }) {
+    return m.edit(c, facts, out) ? edit_answer::known : edit_answer::impossible;
   } else {
-    return outline_answer::untold;
+    return edit_answer::unknown;
   }
 }
 

@@ -24,9 +24,10 @@ struct offload {
 
   friend bool operator==(offload const&, offload const&) = default;
 
-  /// Nothing if nothing need leave. O((ops + edges) log ops), and the edit.
+  static constexpr bool judged_when_built = true;
+  /// False if nothing need leave. O((ops + edges) log ops), and the edit.
   template <class G>
-  std::optional<edited<G>> apply(candidate<G> const& c) const;
+  bool edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const;
   template <class G>
   std::string describe(candidate<G> const&) const {
     return detail::text_of({"move out what is needed last, down to ", target, " bytes"});
@@ -64,9 +65,8 @@ known_store first_store(G const& g, replay_facts const& facts, value_id whole) {
 }  // namespace detail
 
 template <class G>
-std::optional<edited<G>> offload::apply(candidate<G> const& c) const {
+bool offload::edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const {
   auto const& g = c.graph;
-  auto const n = static_cast<std::uint32_t>(c.order.size());
   auto may_leave = detail::movable_storages(g);
   for (auto s : g.storages()) {
     if (!may_leave[index(s)]) continue;
@@ -78,16 +78,16 @@ std::optional<edited<G>> offload::apply(candidate<G> const& c) const {
   for (auto s : g.storages())  // what gives its bytes to another one has to be there
     if (auto const from = c.result.takes_over[s]; from != nothing<storage_id>) may_leave[index(from)] = false;
   auto const all = detail::absences(g, c.order, c.result, may_leave, *this);
-  if (all.empty()) return std::nullopt;
+  if (all.empty()) return false;
 
-  replay_facts const facts(g, c.order);
   detail::late_readers late(g, facts, c.result, 64, 0);
-  graph_editor edit{g};
+  out.clear();
+  auto const new_op = [&] { return id_at<op_id>(g.op_count() + out.runs.size()); };
+  std::vector<op_id> maybe_dead, stores;
   // Stores, in the order in which they are issued; when the link will have done with them without waits.
   std::vector<value_id> handle(g.storage_count(), nothing<value_id>);
   std::vector<seconds_t> outside(g.storage_count(), 0);
   std::vector<std::uint32_t> stored_at(g.storage_count(), 0);
-  std::vector<std::vector<op_id>> after(n), waits(n), before(n);
   std::vector<storage_id> in_order;
   for (auto const& a : all) in_order.push_back(a.storage);
   detail::sort_list(in_order, [&](storage_id a, storage_id b) {
@@ -104,45 +104,40 @@ std::optional<edited<G>> offload::apply(candidate<G> const& c) const {
       if (known.at > made) outside[index(s)] = c.result.end[known.at], stored_at[index(s)] = known.at;
       continue;
     }
-    handle[index(s)] = edit.add(op::store{}, {whole})[0];
-    after[made].push_back(edit.graph().producer(handle[index(s)]));
+    stores.push_back(new_op());
+    handle[index(s)] = out.transfer(g, graph_edit::kind::store, whole, whole, made + 1);
     link = std::max(link, c.result.end[made]) + 1.05 * static_cast<double>(g.bytes(s)) / bytes_per_second;
     outside[index(s)] = link;
   }
-  std::vector<op_id> copies, maybe_dead;
   for (auto const& a : all) {
     auto const whole = g.record(a.storage).first;
     if (stored_at[index(a.storage)] >= a.resume) continue;  // it cannot come back from a store that is yet to be
     late.begin(a.storage, a.resume).provide(whole);
     if (!late.plan()) continue;
-    auto from = handle[index(a.storage)];
+    auto& from = handle[index(a.storage)];
     if (outside[index(a.storage)] > c.result.start[a.from]) {
-      from = edit.add(op::wait{}, {from})[0];
-      waits[a.from].push_back(edit.graph().producer(from));
+      from = out.transfer(g, graph_edit::kind::wait, whole, from, a.from);
       outside[index(a.storage)] = 0;  // the wait that comes first is waited for later, too
-      handle[index(a.storage)] = from;
     }
-    value_id const loaded = edit.add(op::load{}, {from})[0];
-    before[a.resume].push_back(edit.graph().producer(loaded));
-    copies.clear();
-    late.apply(edit, copies, loaded);
-    before[a.resume].insert(before[a.resume].end(), copies.begin(), copies.end());
-    maybe_dead.insert(maybe_dead.end(), copies.begin(), copies.end());
+    auto const load = new_op();
+    late.edit(out, out.transfer(g, graph_edit::kind::load, whole, from, a.resume));
+    for (auto copy = index(load) + 1; copy < index(new_op()); ++copy) maybe_dead.push_back(id_at<op_id>(copy));
     maybe_dead.insert(maybe_dead.end(), late.copied().begin(), late.copied().end());
-    maybe_dead.push_back(edit.graph().producer(loaded));
+    maybe_dead.push_back(load);
     maybe_dead.push_back(g.producer(whole));
   }
-  for (auto s : in_order)
-    if (auto const o = edit.graph().producer(handle[index(s)]); index(o) >= g.op_count()) maybe_dead.push_back(o);
-  schedule order;
-  order.order.reserve(n + maybe_dead.size());
-  for (std::uint32_t i = 0; i < n; ++i) {
-    order.order.insert(order.order.end(), waits[i].begin(), waits[i].end());
-    order.order.insert(order.order.end(), before[i].begin(), before[i].end());
-    order.order.push_back(c.order[i]);
-    order.order.insert(order.order.end(), after[i].begin(), after[i].end());
-  }
-  return detail::finish_edit<G>(std::move(edit), std::move(order), span_of(maybe_dead));
+  maybe_dead.insert(maybe_dead.end(), stores.begin(), stores.end());
+  // At one position: first what is stored there, then waits, then what comes back.
+  for (std::uint32_t k = 0; k < out.runs.size(); ++k) out.sequence.push_back(k);
+  auto const rank = [&](std::uint32_t k) {
+    return std::pair{out.runs[k].before, out.runs[k].what == graph_edit::kind::store  ? 0
+                                         : out.runs[k].what == graph_edit::kind::wait ? 1
+                                                                                      : 2};
+  };
+  detail::sort_list(out.sequence, [&](std::uint32_t a, std::uint32_t b) { return rank(a) < rank(b); });
+  out.sort_rereads();
+  remove_dead(g, out, std::move(maybe_dead));
+  return true;
 }
 
 }  // namespace neap::inline v0

@@ -20,17 +20,23 @@ struct recompute_segments {
 
   friend bool operator==(recompute_segments const&, recompute_segments const&) = default;
 
+  static constexpr bool judged_when_built = true;
   template <class G>
-  std::optional<edited<G>> apply(candidate<G> const& c) const {
+  bool edit(candidate<G> const& c, replay_facts const&, graph_edit& out) const {
     auto const ground = ground_of(c);
-    if (ground.empty()) return std::nullopt;
-    return build(c, ground.choose(ground.cut(price), ground.cut(tail_price), budget));
+    return !ground.empty() && edit_of(c, ground.choose(ground.cut(price), ground.cut(tail_price), budget), out);
   }
-  /// What a choice comes to as a graph; nothing if it does not fit its budget.
+  /// What a choice comes to; false if it does not fit its budget.
+  template <class G>
+  static bool edit_of(candidate<G> const& c, detail::recompute_choice const& choice, graph_edit& out) {
+    return choice.fits && detail::again_builder(c.graph, c.order, choice.dropped).template edit<G>(out);
+  }
+  /// The same as a graph.
   template <class G>
   static std::optional<edited<G>> build(candidate<G> const& c, detail::recompute_choice const& choice) {
-    if (!choice.fits) return std::nullopt;
-    return detail::again_builder(c.graph, c.order, choice.dropped).template build<G>();
+    graph_edit what;
+    if (!edit_of(c, choice, what)) return std::nullopt;
+    return neap::build(c.graph, c.order, what);
   }
   template <class G>
   static detail::recompute_ground ground_of(candidate<G> const& c) {

@@ -24,10 +24,7 @@ struct recompute {
   friend bool operator==(recompute const&, recompute const&) = default;
 
   template <class G>
-  std::optional<edited<G>> apply(candidate<G> const& c) const;
-  /// What apply() would do; false where it does nothing. `facts` are the candidate's.
-  template <class G>
-  bool outline(candidate<G> const& c, replay_facts const& facts, edit_outline& out) const;
+  bool edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const;
   template <class G>
   std::string describe(candidate<G> const& c) const;
 
@@ -42,37 +39,7 @@ struct recompute {
 };
 
 template <class G>
-std::optional<edited<G>> recompute::apply(candidate<G> const& c) const {
-  replay_facts const facts(c.graph, c.order);
-  detail::late_readers late(c.graph, facts, c.result, most_ops, keep_ratio);
-  std::optional<graph_editor> edit;  // a copy of the graph, where there is something to edit
-  schedule order;
-  order.order.reserve(c.order.size() + most_ops);
-  std::vector<op_id> copies, maybe_dead;
-  std::uint32_t position = 0;
-  auto const run_to = [&](std::uint32_t end) {
-    order.order.insert(order.order.end(), c.order.begin() + position, c.order.begin() + end);
-    position = end;
-  };
-  for (auto const& p : places(c, facts)) {
-    if (!late.begin(p.storage, p.resume).plan() || late.copied().empty()) {
-      if (p.storage == storage) return std::nullopt;
-      continue;
-    }
-    if (!edit) edit.emplace(c.graph);
-    copies.clear();
-    late.apply(*edit, copies);
-    run_to(p.resume);
-    order.order.insert(order.order.end(), copies.begin(), copies.end());
-    maybe_dead.insert(maybe_dead.end(), late.copied().begin(), late.copied().end());
-  }
-  if (!edit) return std::nullopt;
-  run_to(static_cast<std::uint32_t>(c.order.size()));
-  return detail::finish_edit<G>(std::move(*edit), std::move(order), span_of(maybe_dead));
-}
-
-template <class G>
-bool recompute::outline(candidate<G> const& c, replay_facts const& facts, edit_outline& out) const {
+bool recompute::edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const {
   detail::late_readers late(c.graph, facts, c.result, most_ops, keep_ratio);
   out.clear();
   std::vector<op_id> maybe_dead;
@@ -81,14 +48,11 @@ bool recompute::outline(candidate<G> const& c, replay_facts const& facts, edit_o
       if (p.storage == storage) return false;
       continue;
     }
-    late.outline_apply(out);
+    late.edit(out);
     maybe_dead.insert(maybe_dead.end(), late.copied().begin(), late.copied().end());
   }
-  if (in_all_parts)  // an op may read what several parts have made
-    detail::sort_list(out.rereads, [](auto const& a, auto const& b) {
-      return a.reader != b.reader ? a.reader < b.reader : a.from < b.from;
-    });
-  detail::leave_out(c.graph, std::move(maybe_dead), out);
+  if (in_all_parts) out.sort_rereads();  // an op may read what several parts have made
+  remove_dead(c.graph, out, std::move(maybe_dead));
   return true;
 }
 

@@ -9,16 +9,20 @@
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
-#include <neap/core/span_of.hpp>
-#include <neap/ir/editor.hpp>
+#include <neap/mutate/build_edit.hpp>
 #include <neap/mutate/gap.hpp>
-#include <neap/mutate/late_readers.hpp>
-#include <neap/mutate/mutator.hpp>
 
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace neap::inline v0 {
+
+/// An edit of a graph in an order of its own.
+struct replayed {
+  schedule order;
+  graph_edit edit;
+};
 
 class replay_builder {
  public:
@@ -28,7 +32,6 @@ class replay_builder {
       : g_(g),
         order_(order),
         may_run_again_(may_run_again),
-        edit_(g),
         there_(g.value_count(), false),
         has_run_(g.op_count(), false),
         now_(g.value_count()) {
@@ -40,7 +43,7 @@ class replay_builder {
     values_.build(g.storage_count(), [&](auto&& pair) {
       for (auto v : g.values()) pair(g.storage(v), v);
     });
-    out_.order.reserve(order.size() + order.size() / 2);
+    out_.order.order.reserve(order.size() + order.size() / 2);
   }
 
   /// The op has run, and its results are there. False if that cannot be: an op would run again that must not, or would
@@ -98,44 +101,51 @@ class replay_builder {
     auto const whole = g_.record(s).first;
     if (failed_ || !there_[index(whole)]) return;
     away_.resize(g_.storage_count(), nothing<value_id>);
-    add_transfer(away_[index(s)] = edit_.add(op::store{}, {now_[whole]})[0]);
+    away_[index(s)] = add_transfer(graph_edit::kind::store, whole, now_[whole]);
   }
   /// Who reads the storage from now on reads what was copied out.
   void load(storage_id s) {
     if (failed_ || !is_away(s)) return;
     auto const whole = g_.record(s).first;
     forget(s);
-    add_transfer(now_[whole] = edit_.add(op::load{}, {away_[index(s)]})[0]);
+    now_[whole] = add_transfer(graph_edit::kind::load, whole, away_[index(s)]);
     there_[index(whole)] = true;
   }
 
-  /// The edited graph and its order.
-  template <class G>
-  std::optional<edited<G>> finish() && {
+  /// The order in which the graph's ops run first, and the edit of the graph in that order; nothing if that cannot be.
+  std::optional<replayed> edit() && {
     for (auto o : order_)
       if (!has_run_[index(o)] && !run(o)) return std::nullopt;
     if (failed_) return std::nullopt;
-    return detail::finish_edit<G>(std::move(edit_), std::move(out_), span_of(copied_));
+    remove_dead(g_, out_.edit, std::move(maybe_dead_));
+    return std::move(out_);
+  }
+  /// The edited graph and its order.
+  template <class G>
+  std::optional<edited<G>> finish() && {
+    auto const what = std::move(*this).edit();
+    if (!what) return std::nullopt;
+    return build(static_cast<G const&>(g_), what->order, what->edit);
   }
 
  private:
   bool is_away(storage_id s) const { return index(s) < away_.size() && away_[index(s)] != nothing<value_id>; }
-  void add_transfer(value_id made) {
-    auto const o = edit_.graph().producer(made);
-    out_.order.push_back(o), copied_.push_back(o);
+  op_id next_run() const { return id_at<op_id>(g_.op_count() + out_.edit.runs.size()); }
+  std::uint32_t here() const { return static_cast<std::uint32_t>(out_.order.size()); }
+  value_id add_transfer(graph_edit::kind what, value_id whole, value_id reads) {
+    maybe_dead_.push_back(next_run());
+    return out_.edit.transfer(g_, what, whole, reads, here());
   }
   bool is_there(op_id o) const {
     for (auto v : g_.outputs(o))
       if (!there_[index(v)]) return false;
     return true;
   }
-  void read_newest(op_id reader, op_id o) {
-    for (std::size_t i = 0; i < g_.inputs(o).size(); ++i) edit_.set_input(reader, i, now_[g_.inputs(o)[i]]);
-  }
   void run_first(op_id o) {
-    read_newest(o, o);
+    for (auto v : g_.inputs(o))
+      if (now_[v] != v) out_.edit.read_instead(o, v, now_[v]);
     has_run_[index(o)] = true;
-    out_.order.push_back(o);
+    out_.order.order.push_back(o);
     for (auto v : g_.outputs(o)) {
       there_[index(v)] = true;
       if (g_.record(v).alias == alias_kind::update) written_[g_.storage(v)] = g_.record(v).version;
@@ -153,30 +163,30 @@ class replay_builder {
     if (!written_.empty())
       for (auto v : g_.inputs(o)) failed_ = failed_ || g_.record(v).version < written_[g_.storage(v)];
     if (failed_) return;
-    auto const copy = edit_.clone(o);
-    read_newest(copy, o);
+    maybe_dead_.push_back(o), maybe_dead_.push_back(next_run());
+    auto made = out_.edit.run_again(g_, o, here());
+    for (auto v : g_.inputs(o)) out_.edit.reads.push_back(now_[v]);
     for (auto v : g_.outputs(o)) {
+      auto const copy = std::exchange(made, id_at<value_id>(index(made) + 1));
       if (there_[index(v)]) continue;  // who reads this one goes on with what is there
       there_[index(v)] = true;
-      now_[v] = edit_.output(copy, static_cast<int>(index(v) - index(g_.outputs(o).front())));
+      now_[v] = copy;
     }
-    copied_.push_back(o), copied_.push_back(copy);
-    out_.order.push_back(copy);
     forget_overwritten(o);
   }
 
   op_graph const& g_;
   schedule const& order_;
   plain_vector<bool> const& may_run_again_;
-  graph_editor edit_;
   plain_vector<bool> there_;                  // by value: can be read
   plain_vector<bool> has_run_;                // by op
   table<value_id, value_id> now_;             // the newest copy
   table<storage_id, std::uint16_t> written_;  // the version that a storage has so far; empty if nothing is updated
   csr<storage_id, value_id> values_;
   std::vector<value_id> away_;  // by storage, what is outside; empty where nothing is
-  schedule out_;
-  plain_vector<op_id> copied_, open_;
+  replayed out_;
+  std::vector<op_id> maybe_dead_;
+  plain_vector<op_id> open_;
   bool failed_ = false;
 };
 

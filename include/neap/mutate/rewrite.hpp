@@ -15,12 +15,15 @@
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
+#include <neap/ir/editor.hpp>
 #include <neap/ir/field_values.hpp>
-#include <neap/mutate/late_readers.hpp>
+#include <neap/mutate/build_edit.hpp>
+#include <neap/mutate/mutator.hpp>
 #include <neap/mutate/pattern.hpp>
 #include <neap/mutate/serves_parts.hpp>
 #include <neap/schedule/incremental.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -143,6 +146,44 @@ class rule_matcher {
 
 namespace detail {
 
+/// Who needs what in a graph that an editor has changed, whose order is given. O(ops + edges).
+class order_needs {
+ public:
+  order_needs(graph_editor& edit, schedule const& order) : edit_(edit), g_(edit.graph()) {
+    readers_.resize(g_.value_count()), dead_.resize(g_.op_count());
+    for (auto o : order)
+      for (auto v : g_.inputs(o)) ++readers_[index(v)];
+    for (auto v : g_.kept()) ++readers_[index(v)];
+  }
+  bool is_dead(op_id o) const { return dead_[index(o)]; }
+  bool is_needed(op_id o) const {
+    auto const stays_elsewhere = [&] {
+      auto const all = g_.ops();
+      return std::any_of(all.begin(), all.end(),
+                         [&](op_id x) { return x != o && g_.origin(x) == g_.origin(o) && !dead_[index(x)]; });
+    };
+    bool needed = g_.outputs(o).empty() || is_pinned_to_stay(g_, o, stays_elsewhere);
+    for (auto v : g_.outputs(o)) needed |= readers_[index(v)] > 0 || g_.record(v).alias == alias_kind::update;
+    return needed;
+  }
+  void remove(op_id o, std::vector<op_id>& stack) {
+    dead_[index(o)] = true;
+    edit_.remove(o);
+    for (auto v : g_.inputs(o)) {
+      --readers_[index(v)];
+      if (auto const p = g_.producer(v); p != nothing<op_id>) stack.push_back(p);
+    }
+  }
+  /// The order without the dead ops, by their new numbers.
+  void renumber(schedule& order) const { drop_ops(order, dead_); }
+
+ private:
+  graph_editor& edit_;
+  op_graph const& g_;
+  std::vector<std::uint32_t> readers_;  // by value; to be kept counts as one
+  std::vector<bool> dead_;
+};
+
 /// Puts a rule's right side into a graph.
 class rule_builder {
  public:
@@ -167,7 +208,7 @@ class rule_builder {
       if (old_[k] != nothing<value_id>) edit_.replace_uses(old_[k], new_[k]);
     auto const added = edit_.graph().op_count() - g_.op_count();
     for (std::size_t i = 0; i < added; ++i) edit_.set_rewritten(id_at<op_id>(g_.op_count() + i));
-    plain_vector<op_id> dead;
+    std::vector<op_id> dead;
     for (auto o : rule_matcher::ops(m_))
       if (o != nothing<op_id>) dead.push_back(o);
     schedule with_new;
@@ -179,7 +220,10 @@ class rule_builder {
       if (o == m_.root()) add_new();
       with_new.order.push_back(o);
     }
-    auto e = finish_edit<G>(std::move(edit_), std::move(with_new), span_of(dead));
+    order_needs needs(edit_, with_new);
+    remove_dead_ops(std::move(dead), needs);
+    needs.renumber(with_new);
+    edited<G> e{G(std::move(edit_).finish()), std::move(with_new)};
     if (e.graph.digest() == g_.digest()) return std::nullopt;
     if (what_.from.second < 0 && !e.graph.has_updates()) return e;
     flow_facts const facts(e.graph, no_cost{});

@@ -26,10 +26,7 @@ struct swap_out {
   friend bool operator==(swap_out const&, swap_out const&) = default;
 
   template <class G>
-  std::optional<edited<G>> apply(candidate<G> const& c) const;
-  /// What apply() would do; false where it does nothing. `facts` are the candidate's.
-  template <class G>
-  bool outline(candidate<G> const& c, replay_facts const& facts, edit_outline& out) const;
+  bool edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const;
   template <class G>
   std::string describe(candidate<G> const& c) const;
 
@@ -73,10 +70,7 @@ struct stall {
   friend bool operator==(stall const&, stall const&) = default;
 
   template <class G>
-  std::optional<edited<G>> apply(candidate<G> const& c) const;
-  /// What apply() would do; false where it does nothing. `facts` are the candidate's.
-  template <class G>
-  bool outline(candidate<G> const& c, replay_facts const& facts, edit_outline& out) const;
+  bool edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const;
   template <class G>
   std::string describe(candidate<G> const& c) const {
     auto const v = c.graph.inputs(store)[0];
@@ -86,48 +80,7 @@ struct stall {
 };
 
 template <class G>
-std::optional<edited<G>> swap_out::apply(candidate<G> const& c) const {
-  auto const& g = c.graph;
-  if (!can_leave(g, storage)) return std::nullopt;
-  value_id const whole = g.record(storage).first;
-  op_id const producer = g.producer(whole);
-  replay_facts const facts(g, c.order);
-  detail::late_readers late(g, facts, c.result, 64, 0);
-  late.begin(storage, resume).provide(whole);
-  if (!late.plan()) return std::nullopt;
-
-  graph_editor edit{g};
-  op_id store = nothing<op_id>;
-  value_id handle = stored_before(g, facts);
-  if (handle == nothing<value_id>) {
-    handle = edit.add(op::store{}, {whole})[0];
-    store = edit.graph().producer(handle);
-  }
-  op_id wait = nothing<op_id>;
-  if (pauses(c)) handle = edit.add(op::wait{}, {handle})[0], wait = edit.graph().producer(handle);
-  value_id const loaded = edit.add(op::load{}, {handle})[0];
-  op_id const load = edit.graph().producer(loaded);
-  std::vector<op_id> copies;
-  late.apply(edit, copies, loaded);
-
-  std::uint32_t const issue = load_position(c);
-  std::uint32_t const stored = facts.at[producer];
-  schedule order;
-  order.order.reserve(c.order.size() + copies.size() + 3);
-  for (std::uint32_t i = 0; i < c.order.size(); ++i) {
-    if (i == pause && wait != nothing<op_id>) order.order.push_back(wait);
-    if (i == issue) order.order.push_back(load);
-    if (i == resume) order.order.insert(order.order.end(), copies.begin(), copies.end());
-    order.order.push_back(c.order[i]);
-    if (i == stored && store != nothing<op_id>) order.order.push_back(store);
-  }
-  std::vector<op_id> maybe_dead(late.copied().begin(), late.copied().end());
-  maybe_dead.push_back(producer);
-  return detail::finish_edit<G>(std::move(edit), std::move(order), span_of(maybe_dead));
-}
-
-template <class G>
-bool swap_out::outline(candidate<G> const& c, replay_facts const& facts, edit_outline& out) const {
+bool swap_out::edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const {
   auto const& g = c.graph;
   if (!can_leave(g, storage)) return false;
   value_id const whole = g.record(storage).first;
@@ -136,34 +89,25 @@ bool swap_out::outline(candidate<G> const& c, replay_facts const& facts, edit_ou
   late.begin(storage, resume).provide(whole);
   if (!late.plan()) return false;
   out.clear();
-  auto next = static_cast<std::uint32_t>(g.value_count());
+  using kind = graph_edit::kind;
   value_id handle = stored_before(g, facts);
-  if (handle == nothing<value_id>) {
-    out.runs.push_back({edit_outline::kind::store, nothing<op_id>, whole, facts.at[producer] + 1, 0});
-    out.reads.push_back(whole);
-    handle = value_id{next++};
-  }
-  auto const reads_handle = [&](edit_outline::kind what, std::uint32_t before) {
-    out.runs.push_back({what, nothing<op_id>, whole, before, static_cast<std::uint32_t>(out.reads.size())});
-    out.reads.push_back(handle);
-  };
-  if (pauses(c)) reads_handle(edit_outline::kind::wait, pause), handle = value_id{next++};
-  reads_handle(edit_outline::kind::load, load_position(c));
-  op_id const maybe_dead[] = {producer};
-  late.outline(out, value_id{next}, maybe_dead);
+  if (handle == nothing<value_id>) handle = out.transfer(g, kind::store, whole, whole, facts.at[producer] + 1);
+  if (pauses(c)) handle = out.transfer(g, kind::wait, whole, handle, pause);
+  late.edit(out, out.transfer(g, kind::load, whole, handle, load_position(c)));
+  std::vector<op_id> maybe_dead(late.copied().begin(), late.copied().end());
+  maybe_dead.push_back(producer);
+  remove_dead(g, out, std::move(maybe_dead));
   return true;
 }
 
 template <class G>
-bool stall::outline(candidate<G> const& c, replay_facts const& facts, edit_outline& out) const {
+bool stall::edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const {
   auto const& g = c.graph;
   if (before <= facts.at[store] || before >= c.order.size()) return false;
   out.clear();
   auto const handle = g.output(store);
-  auto const waited = id_at<value_id>(g.value_count());
+  auto const waited = out.transfer(g, graph_edit::kind::wait, g.inputs(store)[0], handle, before);
   std::vector<op_id> gone;
-  out.runs.push_back({edit_outline::kind::wait, nothing<op_id>, g.inputs(store)[0], before, 0});
-  out.reads.push_back(handle);
   auto const give = [&](value_id from) {
     for (auto const& u : g.uses(from))
       if (facts.at[u.op] >= before && !g.template as<op::wait>(u.op)) out.rereads.push_back({u.op, from, waited});
@@ -172,26 +116,8 @@ bool stall::outline(candidate<G> const& c, replay_facts const& facts, edit_outli
   for (auto const& u : g.uses(handle))
     if (facts.at[u.op] >= before && g.template as<op::wait>(u.op)) give(g.output(u.op)), gone.push_back(u.op);
   if (out.rereads.empty()) return false;
-  detail::leave_out(g, std::move(gone), out);
+  remove_dead(g, out, std::move(gone));
   return true;
-}
-
-template <class G>
-std::optional<edited<G>> stall::apply(candidate<G> const& c) const {
-  auto const& g = c.graph;
-  edit_outline what;
-  if (!outline(c, replay_facts(g, c.order), what)) return std::nullopt;
-  graph_editor edit{g};
-  value_id const waited = edit.add(op::wait{}, {what.reads[0]})[0];
-  op_id const wait = edit.graph().producer(waited);
-  for (auto const& r : what.rereads) edit.replace_uses(r.from, waited, {&r.reader, 1});
-  schedule order;
-  order.order.reserve(c.order.size() + 1);
-  for (std::uint32_t i = 0; i < c.order.size(); ++i) {
-    if (i == before) order.order.push_back(wait);
-    order.order.push_back(c.order[i]);
-  }
-  return detail::finish_edit<G>(std::move(edit), std::move(order), span_of(what.left_out));
 }
 
 template <class G>

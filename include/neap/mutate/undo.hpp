@@ -6,6 +6,7 @@
 #include <neap/core/number_map.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
+#include <neap/ir/operators/movement.hpp>
 #include <neap/ir/stored.hpp>
 #include <neap/mutate/late_readers.hpp>
 #include <neap/mutate/replay_facts.hpp>
@@ -47,7 +48,7 @@ inline bool may_stand_in(op_graph const& g, table<op_id, std::uint32_t> const& a
   return last < overwritten;
 }
 
-/// What an edit has redirected so far. Several storages that one stands in for are judged together.
+/// Values that an edit redirects readers of. Several storages that one stands in for are judged together.
 class stand_ins {
  public:
   stand_ins(op_graph const& g, table<op_id, std::uint32_t> const& at) : g_(g), at_(at) {}
@@ -56,12 +57,13 @@ class stand_ins {
   bool add(value_id of, value_id other) {
     plain_vector<storage_id> together;
     for (auto const& [before, by] : redirected_)
-      if (by == g_.storage(other)) together.push_back(before);
+      if (g_.storage(by) == g_.storage(other)) together.push_back(g_.storage(before));
     together.push_back(g_.storage(of));
     if (!may_stand_in(g_, at_, span_of(together), g_.storage(other))) return false;
-    redirected_.push_back({g_.storage(of), g_.storage(other)});
+    add_checked(of, other);
     return true;
   }
+  void add_checked(value_id of, value_id other) { redirected_.push_back({of, other}); }
   /// The same of all results of an op that are read; none of them, or all.
   bool add_results(op_id of, op_id other) {
     auto const before = redirected_.size();
@@ -70,11 +72,24 @@ class stand_ins {
         return redirected_.resize(before), false;
     return true;
   }
+  /// The edit: readers of all that was added read what stands in, and of these ops what is dead then goes.
+  void edit(graph_edit& out, std::vector<op_id> maybe_dead) const {
+    out.clear();
+    for (auto const& r : redirected_)
+      for (auto const& u : g_.uses(r.of)) out.rereads.push_back({u.op, r.of, stand_in(r.of)});
+    out.sort_rereads();
+    remove_dead(g_, out, std::move(maybe_dead));
+  }
 
  private:
   struct redirection {
-    storage_id of, other;
+    value_id of, other;
   };
+  value_id stand_in(value_id v) const {
+    for (auto const& r : redirected_)
+      if (r.of == v) v = r.other;
+    return v;
+  }
   op_graph const& g_;
   table<op_id, std::uint32_t> const& at_;
   plain_vector<redirection> redirected_;
@@ -88,13 +103,15 @@ struct share_results {
 
   friend bool operator==(share_results const&, share_results const&) = default;
 
+  static constexpr bool judged_when_built = true;  // sharing often comes to what was met before
   template <class G>
-  std::optional<edited<G>> apply(candidate<G> const& c) const {
-    if (!may_share(c.graph, positions(c.order), first, again)) return std::nullopt;
-    graph_editor edit{c.graph};
-    auto const outputs = c.graph.outputs(first).size();
-    for (std::size_t j = 0; j < outputs; ++j) edit.replace_uses(c.graph.outputs(again)[j], c.graph.outputs(first)[j]);
-    return detail::finish_edit<G>(std::move(edit), c.order, {&again, 1});
+  bool edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const {
+    if (!may_share(c.graph, facts.at, first, again)) return false;
+    detail::stand_ins redirected(c.graph, facts.at);
+    for (std::size_t j = 0; j < c.graph.outputs(first).size(); ++j)
+      redirected.add_checked(c.graph.outputs(again)[j], c.graph.outputs(first)[j]);
+    redirected.edit(out, {again});
+    return true;
   }
   template <class G>
   std::string describe(candidate<G> const& c) const {
@@ -146,23 +163,22 @@ struct keep_in_memory {
 
   friend bool operator==(keep_in_memory const&, keep_in_memory const&) = default;
 
+  static constexpr bool judged_when_built = true;
   template <class G>
-  std::optional<edited<G>> apply(candidate<G> const& c) const {
+  bool edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const {
     auto const& g = c.graph;
     auto const store = store_of(g, g.inputs(load)[0]);
-    if (store == nothing<op_id>) return std::nullopt;
+    if (store == nothing<op_id>) return false;
     auto const v = g.inputs(store)[0];
-    auto const at = positions(c.order);
-    detail::stand_ins redirected(g, at);
-    graph_editor edit{g};
-    plain_vector<op_id> gone;
+    detail::stand_ins redirected(g, facts.at);
+    std::vector<op_id> gone;
     for (auto o : all ? detail::loads_of(g, store) : plain_vector<op_id>{load}) {
       auto const loaded = g.output(o);
-      if (!(g.layout(loaded) == g.layout(v)) || g.is_kept(loaded) || !redirected.add(loaded, v)) return std::nullopt;
-      edit.replace_uses(loaded, v);
+      if (!(g.layout(loaded) == g.layout(v)) || g.is_kept(loaded) || !redirected.add(loaded, v)) return false;
       gone.push_back(o);
     }
-    return detail::finish_edit<G>(std::move(edit), c.order, span_of(gone));
+    redirected.edit(out, std::move(gone));
+    return true;
   }
   template <class G>
   std::string describe(candidate<G> const& c) const {
@@ -183,12 +199,10 @@ struct undo_stretch {
   /// Nothing if there is nothing to undo. Shares copies of one op of the original with each other, and nothing else that
   /// happens to compute the same. O(ops), and the edit.
   template <class G>
-  std::optional<edited<G>> apply(candidate<G> const& c) const {
+  bool edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const {
     auto const& g = c.graph;
-    replay_facts const facts(g, c.order);
     detail::stand_ins redirected(g, facts.at);
-    graph_editor edit{g};
-    plain_vector<op_id> gone;
+    std::vector<op_id> gone;
     for (auto p = begin; p < end && p < c.order.size(); ++p) {
       auto const o = c.order[p];
       if (g.template as<op::load>(o)) {
@@ -196,18 +210,15 @@ struct undo_stretch {
         auto const loaded = g.output(o);
         if (store == nothing<op_id>) continue;
         auto const v = g.inputs(store)[0];
-        if (g.is_kept(loaded) || !(g.layout(loaded) == g.layout(v)) || !redirected.add(loaded, v)) continue;
-        edit.replace_uses(loaded, v);
-        gone.push_back(o);
+        if (!g.is_kept(loaded) && g.layout(loaded) == g.layout(v) && redirected.add(loaded, v)) gone.push_back(o);
       } else if (auto const first = first_of(g, facts, o);
                  first != nothing<op_id> && redirected.add_results(o, first)) {
-        for (std::size_t j = 0; j < g.outputs(first).size(); ++j)
-          edit.replace_uses(g.outputs(o)[j], g.outputs(first)[j]);
         gone.push_back(o);
       }
     }
-    if (gone.empty()) return std::nullopt;
-    return detail::finish_edit<G>(std::move(edit), c.order, span_of(gone));
+    if (gone.empty()) return false;
+    redirected.edit(out, std::move(gone));
+    return true;
   }
   template <class G>
   std::string describe(candidate<G> const&) const {

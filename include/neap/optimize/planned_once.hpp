@@ -28,15 +28,12 @@ NEAP_INSTANTIATE_ONCE(placed_steps make_plan(graph const&, schedule const&, simu
                                              default_planner const&));
 NEAP_INSTANTIATE_ONCE(plan<graph> make_plan(candidate<graph>, graph const&, memory_options, default_planner const&));
 
-NEAP_INSTANTIATE_ONCE(std::optional<edited<graph>> recompute::apply(candidate<graph> const&) const);
-NEAP_INSTANTIATE_ONCE(bool recompute::outline(candidate<graph> const&, replay_facts const&, edit_outline&) const);
+NEAP_INSTANTIATE_ONCE(bool recompute::edit(candidate<graph> const&, replay_facts const&, graph_edit&) const);
 NEAP_INSTANTIATE_ONCE(std::string recompute::describe(candidate<graph> const&) const);
-NEAP_INSTANTIATE_ONCE(std::optional<edited<graph>> swap_out::apply(candidate<graph> const&) const);
-NEAP_INSTANTIATE_ONCE(bool swap_out::outline(candidate<graph> const&, replay_facts const&, edit_outline&) const);
+NEAP_INSTANTIATE_ONCE(bool swap_out::edit(candidate<graph> const&, replay_facts const&, graph_edit&) const);
 NEAP_INSTANTIATE_ONCE(std::string swap_out::describe(candidate<graph> const&) const);
 
 namespace detail {
-NEAP_INSTANTIATE_ONCE(edited<graph> finish_edit(graph_editor&&, schedule, std::span<op_id const>));
 NEAP_INSTANTIATE_ONCE(plain_vector<scored<recompute>> find_recomputations::operator()(candidate<graph> const&) const);
 NEAP_INSTANTIATE_ONCE(plain_vector<scored<swap_out>> find_swaps::operator()(candidate<graph> const&) const);
 NEAP_INSTANTIATE_ONCE(optimized<graph> search_best_first(graph const&, any_mutator<graph> const&,

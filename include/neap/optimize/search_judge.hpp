@@ -31,7 +31,7 @@ namespace detail {
 /// What became of a mutation.
 template <class G>
 struct looked_at {
-  outline_answer told = outline_answer::untold;
+  edit_answer told = edit_answer::unknown;
   // Of its outline:
   plan_cost would_be{};
   double excess = 0;  // bytes above the target, summed over positions
@@ -73,7 +73,7 @@ class search_judge {
                     seen_candidates const& seen) {
     looked_at<G> found;
     if constexpr (!reorders) found = outline(from, m, replay, target);
-    if (found.told == outline_answer::untold) found = build(from, m, seen);
+    if (found.told == edit_answer::unknown) found = build(from, m, seen);
     return found;
   }
   /// The same of what a mutation has made: nothing if that breaks a pin. It is judged even if it was met before, if `again`.
@@ -108,9 +108,9 @@ class search_judge {
     looked_at<G> found;
     found.told = timed(options_.profile, profile.drawing, [&] {
       if (!replay) replay.emplace(c.graph, c.order);
-      return outline_of(m, c, *replay, outline_);
+      return edit_of(m, c, *replay, outline_);
     });
-    if (found.told != outline_answer::told) return found;
+    if (found.told != edit_answer::known) return found;
     work_meter::add(options_.policy.epochs.outline);
     timed(options_.profile, profile.judging, [&] {
       if (outlined_of_ != &c) {
@@ -145,7 +145,7 @@ class search_judge {
   outline_delta<G> delta_;
   candidate<G> const* outlined_of_ = nullptr;
   transfer_costs<G> transfer_costs_;
-  edit_outline outline_;
+  graph_edit outline_;
   simulator simulator_;
   candidate_digest digest_;
 };

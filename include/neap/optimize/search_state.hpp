@@ -306,7 +306,7 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
   /// What a judge has found of a mutation becomes a candidate of the search.
   template <class M>
   node_ptr take_up(node_ptr const& from, M const& m, looked_at<G> found, bool again = false) {
-    if (found.told == outline_answer::told) {
+    if (found.told == edit_answer::known) {
       if constexpr (std::is_same_v<M, move>) {
         count(found.would_be);
         auto n = std::make_shared<node>();

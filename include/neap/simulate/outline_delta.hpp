@@ -1,4 +1,4 @@
-// What an edit comes to, from what its candidate came to: of an outline (plan/edit_outline.hpp) only the storages that it
+// What an edit comes to, from what its candidate came to: of an outline (plan/graph_edit.hpp) only the storages that it
 // touches are looked at, and those whose transfers now end before other ops; the bytes of the order are those of the
 // candidate, shifted by ranges.
 //
@@ -17,7 +17,7 @@
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 #include <neap/plan/candidate.hpp>
-#include <neap/plan/edit_outline.hpp>
+#include <neap/plan/graph_edit.hpp>
 #include <neap/simulate/outlined_facts.hpp>
 
 #include <algorithm>
@@ -55,9 +55,9 @@ class outline_delta {
     if (facts.has_transfers()) find_transfers(facts);
   }
   /// Whether it can judge this outline of the candidate, whose facts these are: not where something lives that no op makes,
-  /// nor where a transfer reads something else.
-  bool can_judge(flow_facts const& facts, edit_outline const& outline) const {
-    if (!facts.given_storages().empty()) return false;
+  /// nor where runs have a sequence of their own or a transfer reads something else.
+  bool can_judge(flow_facts const& facts, graph_edit const& outline) const {
+    if (!facts.given_storages().empty() || !outline.sequence.empty()) return false;
     auto const n = c_->order.size();
     for (auto const& r : outline.runs)
       if (r.before >= n) return false;
@@ -69,7 +69,7 @@ class outline_delta {
 
   /// `facts` have the rows of the outline. `at`: the positions of the candidate's ops; `values`: those of each storage.
   answer judge(outlined_facts<G> const& facts, table<op_id, std::uint32_t> const& at,
-               csr<storage_id, value_id> const& values, edit_outline const& outline, bytes_t target) {
+               csr<storage_id, value_id> const& values, graph_edit const& outline, bytes_t target) {
     begin(facts, at, values, outline);
     auto const ends = facts.has_transfers() ? run_all(facts, at) : latency(facts);
     touch_all(facts, at);
@@ -105,7 +105,7 @@ class outline_delta {
   };
 
   void begin(outlined_facts<G> const& facts, table<op_id, std::uint32_t> const& at,
-             csr<storage_id, value_id> const& values, edit_outline const& outline) {
+             csr<storage_id, value_id> const& values, graph_edit const& outline) {
     if (++round_ == 0) {  // stamps of four billion outlines ago would look like new ones
       for (auto& s : seen_) s.round = 0;
       for (auto& a : asked_) a = 0;
@@ -491,7 +491,7 @@ class outline_delta {
   plain_vector<seconds_t> seconds_;  // by position
   plain_vector<bytes_t> between_;    // what lives across the border before a position
   // of an outline:
-  edit_outline const* outline_ = nullptr;
+  graph_edit const* outline_ = nullptr;
   std::uint32_t round_ = 0;
   table<storage_id, life> seen_;       // of the candidate's storages
   table<op_id, std::uint32_t> asked_;  // the round in which what it takes over was last read

@@ -1,4 +1,4 @@
-// The facts of a candidate that is edited as an outline says (plan/edit_outline.hpp), without building it: a few rows are
+// The facts of a candidate that is edited as an outline says (plan/graph_edit.hpp), without building it: a few rows are
 // added behind those of the candidate, and taken away again. A simulator reads them like any others, so that what it says
 // of the outline is what it would say of the graph, to the byte and to the last bit.
 //
@@ -11,7 +11,7 @@
 // Copies take as long as what they are copies of: a cost model that distinguishes them reads the graph itself.
 #pragma once
 
-#include <neap/plan/edit_outline.hpp>
+#include <neap/plan/graph_edit.hpp>
 #include <neap/plan/schedule.hpp>
 #include <neap/simulate/flow_facts.hpp>
 
@@ -46,18 +46,18 @@ class outlined_facts : public flow_facts {
 
   /// The facts become those of the graph as edited; the outline is of it and `order`. Once, until take_back(). O(ops), and
   /// what the outline names with its inputs and outputs.
-  void apply(schedule const& order, edit_outline const& outline) {
+  void apply(schedule const& order, graph_edit const& outline) {
     add_rows(outline);
     put_in_order(order, outline);
   }
   /// The same without order(). O(what the outline names).
-  void add_rows(edit_outline const& outline) {
+  void add_rows(graph_edit const& outline) {
     made_.clear();
     touch_end_ = ops_[base_ops_].touches, after_end_ = after_begin_[base_ops_];
     nobodys_ = add_storage(0, nothing<op_id>);
     for (auto o : outline.left_out) row_of_[o] = gone, changed_.push_back(o), disable_takeovers(o);
     for (auto const& r : outline.runs)
-      if (r.what == edit_outline::kind::again) add_copy(outline, r);
+      if (r.what == graph_edit::kind::again) add_copy(outline, r);
       else add_transfer(outline, r);
     for (std::size_t k = 0; k < outline.rereads.size();) {
       auto const o = outline.rereads[k].reader;
@@ -150,10 +150,10 @@ class outlined_facts : public flow_facts {
     after_begin_.push_back(static_cast<std::uint32_t>(after_end_));
   }
 
-  void add_copy(edit_outline const& outline, edit_outline::run const& c) {
+  void add_copy(graph_edit const& outline, graph_edit::run const& c) {
     auto const o = begin_row(c.like);
     auto const begin = touch_end_, first = made_.size();
-    auto const reads = span_of(outline.reads.data() + c.reads, g_->inputs(c.like).size());
+    auto const reads = c.inputs(*g_, outline);
     for (auto v : reads) wait_for(producer_of(v)), touch(begin, storage_of(v));
     auto const made = touch_end_;
     auto const outputs = g_->outputs(c.like);
@@ -173,9 +173,9 @@ class outlined_facts : public flow_facts {
     add_takeovers(c.like, o, reads, [&](std::size_t j) { return made_[first + j].storage; });
   }
 
-  void add_transfer(edit_outline const& outline, edit_outline::run const& t) {
+  void add_transfer(graph_edit const& outline, graph_edit::run const& t) {
     auto const read = outline.reads[t.reads];
-    if (t.what == edit_outline::kind::wait) {  // looks at the handle that it waits for
+    if (t.what == graph_edit::kind::wait) {  // looks at the handle that it waits for
       auto const o = begin_row(0, op_stream::compute, 0);
       auto const begin = touch_end_;
       wait_for(producer_of(read)), touch(begin, storage_of(read));
@@ -183,7 +183,7 @@ class outlined_facts : public flow_facts {
       end_row(o, 0);
       return;
     }
-    bool const stores = t.what == edit_outline::kind::store;
+    bool const stores = t.what == graph_edit::kind::store;
     has_transfers_ = true;
     auto const o = begin_row(t.seconds, stores ? op_stream::to_host : op_stream::to_device, 0);
     auto const begin = touch_end_;
@@ -194,7 +194,7 @@ class outlined_facts : public flow_facts {
     end_row(o, 1);
   }
 
-  void add_reader(op_id reader, std::span<edit_outline::reread const> changes) {
+  void add_reader(op_id reader, std::span<graph_edit::reread const> changes) {
     reads_.clear();
     for (auto v : g_->inputs(reader)) {
       for (auto const& c : changes)
@@ -253,7 +253,7 @@ class outlined_facts : public flow_facts {
   /// The row that stands for an op.
   op_id now(op_id o) const { return index(o) < base_ops_ && row_of_[o] < gone ? op_id{row_of_[o]} : o; }
 
-  void put_in_order(schedule const& order, edit_outline const& outline) {
+  void put_in_order(schedule const& order, graph_edit const& outline) {
     order_.order.clear();
     order_.order.reserve(order.size() + outline.runs.size());
     std::uint32_t p = 0;
@@ -263,8 +263,10 @@ class outlined_facts : public flow_facts {
         if (row != gone) order_.order.push_back(row == no_id ? order[p] : op_id{row});
       }
     };
-    std::size_t k = 0;
-    for (auto const& r : outline.runs) up_to(r.before), order_.order.push_back(id_at<op_id>(base_ops_ + k++));
+    for (std::size_t k = 0; k < outline.runs.size(); ++k) {
+      auto const run = outline.in_order(k);
+      up_to(outline.runs[run].before), order_.order.push_back(id_at<op_id>(base_ops_ + run));
+    }
     up_to(static_cast<std::uint32_t>(order.size()));
     absent_ = op_count_ - order_.size();
   }

@@ -5,7 +5,7 @@
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/work_meter.hpp>
 #include <neap/ir/editor.hpp>
-#include <neap/plan/edit_outline.hpp>
+#include <neap/plan/graph_edit.hpp>
 #include <neap/simulate/cost_model.hpp>
 
 #include <utility>
@@ -39,10 +39,10 @@ class transfer_costs {
   }
   /// Says of an outline of g what its transfers take.
   template <class C>
-  void tell(G const& g, C const& cost, edit_outline& outline) {
+  void tell(G const& g, C const& cost, graph_edit& outline) {
     for (auto& r : outline.runs)
-      if (r.what == edit_outline::kind::store) r.seconds = (*this)(g, cost, r.moved).store;
-      else if (r.what == edit_outline::kind::load) r.seconds = (*this)(g, cost, r.moved).load;
+      if (r.what == graph_edit::kind::store) r.seconds = (*this)(g, cost, r.moved).store;
+      else if (r.what == graph_edit::kind::load) r.seconds = (*this)(g, cost, r.moved).load;
   }
 
  private:

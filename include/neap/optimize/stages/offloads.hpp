@@ -20,7 +20,7 @@ typename State::node_ptr offload_from(State& state, typename State::node_ptr con
   if (!state.budget.has_time_for(2 * from->state.graph.op_count())) return nullptr;
   work_meter::add(state.policy.epochs.offloading_an_op * from->state.order.size());
   offload const m{target, state.allowed.swap, lead};
-  auto e = m.apply(from->state);
+  auto e = apply_mutation(m, from->state);
   if (!e) return nullptr;
   place_transfers(state, *e, target);
   return state.judge_edit(from, m, std::move(*e), true);
