@@ -44,26 +44,10 @@ struct expression {
 /// Only grows. O(1) expected for each expression.
 class expression_tape {
  public:
-  std::uint32_t add(expression const& e) {
-    std::uint64_t key = 0;
-    for (std::uint64_t part : {static_cast<std::uint64_t>(e.what), std::uint64_t{e.a}, std::uint64_t{e.b},
-                               static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(e.call)), e.bits})
-      key = (key ^ part) * 0x9e3779b97f4a7c15u, key ^= key >> 29;
-    for (;; ++key) {
-      auto const seen = numbers_.find(key);
-      if (seen == number_map::none) break;
-      if (all_[seen] == e) return seen;
-    }
-    auto const number = static_cast<std::uint32_t>(all_.size());
-    numbers_.add(key, number);
-    all_.push_back(e);
-    return number;
-  }
+  std::uint32_t add(expression const& e);
   std::uint32_t constant(std::uint64_t bits) { return add({expression::kind::constant, 0, 0, nullptr, bits}); }
   std::uint32_t cell(std::uint32_t k) { return add({expression::kind::cell, k, 0, nullptr, 0}); }
-  std::uint32_t call(scalar_function f, std::uint32_t a, std::uint32_t b) {
-    return add({expression::kind::call, a, b, f, 0});
-  }
+  std::uint32_t call(scalar_function f, std::uint32_t a, std::uint32_t b);
   std::size_t size() const { return all_.size(); }
   expression const& operator[](std::uint32_t k) const { return all_[k]; }
 
@@ -76,30 +60,8 @@ class expression_tape {
 /// on another path.
 class expression_values {
  public:
-  expression_values(expression_tape const& tape, std::vector<std::uint64_t> const& cells)
-      : tape_(&tape),
-        cells_(&cells),
-        values_(tape.size()),
-        known_(tape.size()) {}
-  std::uint64_t operator()(std::uint32_t k) {
-    open_.assign(1, k);
-    while (!open_.empty()) {
-      auto const at = open_.back();
-      auto const& e = (*tape_)[at];
-      if (!known_[at] && e.what == expression::kind::call && !(known_[e.a] && known_[e.b])) {
-        if (!known_[e.a]) open_.push_back(e.a);
-        if (!known_[e.b]) open_.push_back(e.b);
-        continue;
-      }
-      open_.pop_back();
-      if (known_[at]) continue;
-      known_[at] = true;
-      if (e.what == expression::kind::constant) values_[at] = e.bits;
-      else if (e.what == expression::kind::cell) values_[at] = (*cells_)[e.a];
-      else values_[at] = e.call(values_[e.a], values_[e.b]);
-    }
-    return values_[k];
-  }
+  expression_values(expression_tape const& tape, std::vector<std::uint64_t> const& cells);
+  std::uint64_t operator()(std::uint32_t k);
 
  private:
   expression_tape const* tape_;
@@ -110,3 +72,7 @@ class expression_values {
 };
 
 }  // namespace neap::inline v0::detail
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/capture/impl/expression.ipp>
+#endif

@@ -52,45 +52,18 @@ class host_log {
  public:
   /// What this function gives as the next one of the call. Throws what it throws, or has thrown.
   host_result const& perform(std::shared_ptr<host_function const> const& f, std::span<tensor const> tensors,
-                             std::span<std::uint64_t const> scalars) {
-    while (skips_failed_ && next_ < done_.size() && done_[next_].failed) ++next_;
-    if (next_ < done_.size()) {
-      auto const& e = done_[next_++];
-      if (!e.function->is_like(*f))
-        throw_error(context_access::place({}),
-                    {"compile: one call has the host do different things: the function depends on something that is no "
-                     "part of its arguments"});
-      if (e.failed) std::rethrow_exception(e.failed);
-      return e.result;
-    }
-    done_.push_back({f, {}, nullptr});
-    next_ = done_.size();
-    try {
-      done_.back().result = f->call(tensors, scalars);
-    } catch (...) {
-      done_.back().failed = std::current_exception();
-      throw;
-    }
-    return done_.back().result;
-  }
+                             std::span<std::uint64_t const> scalars);
   void restart() { next_ = 0; }
   /// What has thrown is no part of the path from now on.
   void skip_failed() { skips_failed_ = true; }
   bool is_empty() const { return done_.empty(); }
   /// What function number k of the call gave; null: it has not been called. Throws what it has thrown.
-  host_result const* known(std::size_t k) const {
-    if (k >= done_.size()) return nullptr;
-    if (done_[k].failed) std::rethrow_exception(done_[k].failed);
-    return &done_[k].result;
-  }
+  host_result const* known(std::size_t k) const;
   /// Whether the last function that was called has thrown.
   bool has_failed() const { return !done_.empty() && done_.back().failed; }
 
   /// The log of the call that runs eagerly on this thread after it has begun as a graph; null: none.
-  static host_log*& active() {
-    thread_local host_log* current = nullptr;
-    return current;
-  }
+  static host_log*& active();
 
  private:
   struct entry {
@@ -118,10 +91,7 @@ class log_scope {
 /// While it lives, no capture sees what the thread does.
 class unseen_scope {
  public:
-  unseen_scope()
-      : computations_(std::exchange(computation_listener::active(), nullptr)),
-        scalars_(std::exchange(scalar_listener::active(), nullptr)),
-        log_(nullptr) {}
+  unseen_scope();
   unseen_scope(unseen_scope const&) = delete;
   unseen_scope& operator=(unseen_scope const&) = delete;
   ~unseen_scope() { computation_listener::active() = computations_, scalar_listener::active() = scalars_; }
@@ -156,73 +126,27 @@ class host_listener {
   virtual void begins_branch(std::source_location at) = 0;
   virtual void ends_branch() = 0;
 
-  static host_listener*& active() {
-    thread_local host_listener* current = nullptr;
-    return current;
-  }
+  static host_listener*& active();
 };
 
 class branch_scope {
  public:
-  explicit branch_scope(std::source_location at) : listener_(host_listener::active()) {
-    if (listener_) listener_->begins_branch(at);
-  }
+  explicit branch_scope(std::source_location at);
   branch_scope(branch_scope const&) = delete;
   branch_scope& operator=(branch_scope const&) = delete;
-  ~branch_scope() {
-    if (listener_) listener_->ends_branch();
-  }
+  ~branch_scope();
 
  private:
   host_listener* listener_;
 };
 
 /// A copy of its own, without history, that no capture sees.
-inline tensor apart(tensor const& t, std::source_location at) {
-  if (t.is_empty()) no_tensor(at);
-  if (t.is_traced())
-    throw_error(context_access::place(at),
-                {"a traced tensor has no data: neap::effect, neap::external and neap::item are for eager and compiled "
-                 "functions"});
-  unseen_scope const unseen;
-  mode_scope const unrecorded(false, context_access::is_training());
-  tensor copy = make_leaf(std::make_shared<tensor_storage>(t.type(), initialiser{}, role::activation),
-                          tensor_layout::dense(t.type()));
-  auto const from = t.ref(at);
-  auto* to = copy.storage()->data_to_overwrite();
-  auto const element = static_cast<std::size_t>(size_of(from.element));
-  if (t.layout().is_dense()) {
-    std::memcpy(to, from.data, static_cast<std::size_t>(copy.type().bytes()));
-    return copy;
-  }
-  extents i = extents::filled(from.rank(), 0);
-  for (std::int64_t n = from.count(); n > 0; --n, to += element) {
-    std::int64_t offset = 0;
-    for (int k = 0; k < from.rank(); ++k) offset += i[k] * from.strides[k];
-    std::memcpy(to, static_cast<std::byte const*>(from.data) + static_cast<std::size_t>(offset) * element, element);
-    for (int k = from.rank() - 1; k >= 0 && ++i[k] == from.dims[k]; --k) i[k] = 0;
-  }
-  return copy;
-}
+tensor apart(tensor const& t, std::source_location at);
 
 /// In a capture it is recorded; in a call that goes on eagerly the log has it; else the function is called.
-inline std::pair<host_result, std::uint32_t> perform_on_host(std::shared_ptr<host_function const> const& f,
-                                                             host_listener::arguments const& given, bool is_effect,
-                                                             std::source_location at) {
-  if (auto* l = host_listener::active()) {
-    if (!is_effect) return l->external(f, given, at);
-    l->effect(f, given, at);
-    return {};
-  }
-  std::vector<tensor> copies;
-  for (auto const& t : given.tensors) copies.push_back(apart(t, at));
-  if (auto* log = host_log::active()) {
-    auto r = log->perform(f, copies, given.bits);
-    if (!r.made.is_empty()) r.made = apart(r.made, at);
-    return {std::move(r), 0};
-  }
-  return {f->call(copies, given.bits), 0};
-}
+std::pair<host_result, std::uint32_t> perform_on_host(std::shared_ptr<host_function const> const& f,
+                                                      host_listener::arguments const& given, bool is_effect,
+                                                      std::source_location at);
 
 template <class A>
 concept tensor_argument = std::is_base_of_v<tensor, A>;
@@ -346,3 +270,7 @@ void list_argument(host_listener::arguments& to, X const& x, std::source_locatio
 }
 
 }  // namespace neap::inline v0::detail
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/capture/impl/host_function.ipp>
+#endif

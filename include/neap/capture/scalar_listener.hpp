@@ -40,12 +40,13 @@ class scalar_listener {
   /// The scalar tensor holds the expression, whose bits are already those of its element type.
   virtual void filled(tensor const& t, std::uint32_t number) = 0;
 
-  static scalar_listener*& active() {
-    thread_local scalar_listener* current = nullptr;
-    return current;
-  }
+  static scalar_listener*& active();
 };
 
 }  // namespace detail
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/capture/impl/scalar_listener.ipp>
+#endif

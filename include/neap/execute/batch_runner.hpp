@@ -42,9 +42,7 @@ constexpr bool refuse_run() {
   return false;
 }
 
-inline bool lies_in(std::span<std::byte const> memory, void const* p) {
-  return reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(memory.data()) < memory.size();
-}
+bool lies_in(std::span<std::byte const> memory, void const* p);
 
 /// A program traced for one sample and planned, with its inputs and kept values in the plan's terms.
 template <class Program, class Ops, class Backend>
@@ -310,3 +308,7 @@ void batch_runner<Program, Ops, Backend>::make_room() {
 }
 
 }  // namespace neap::inline v0::detail
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/execute/impl/batch_runner.ipp>
+#endif

@@ -37,15 +37,7 @@ class spill_file {
              std::size_t most_saves = 0);
   spill_file(spill_file const&) = delete;
   spill_file& operator=(spill_file const&) = delete;
-  ~spill_file() {
-    {
-      std::lock_guard lock(mutex_);
-      closing_ = true;
-    }
-    wake_.notify_all();
-    worker_.join();
-    ::close(file_);
-  }
+  ~spill_file();
 
   /// Starts writing a slot from memory, which must stay as it is until the ticket is waited for.
   ticket store(std::size_t slot, void const* from) { return issue(transfers_, {slot, const_cast<void*>(from), true}); }
@@ -89,38 +81,8 @@ class spill_file {
   static digest checksum(void const* memory, bytes_t bytes);
 
   /// Why it failed, with errno set or 0; nullptr: it did not.
-  char const* write(request const& r) {
-    auto& s = slots_[r.slot];
-    s.stored = false;
-    auto const* p = static_cast<std::byte const*>(r.memory);
-    for (bytes_t done = 0; done < s.bytes;) {
-      auto const n = ::pwrite(file_, p + done, static_cast<std::size_t>(s.bytes - done), s.offset + done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return "cannot be written";
-      done += n;
-    }
-    s.sum = checksum(r.memory, s.bytes);
-    s.stored = true;
-    written_ += s.bytes;
-    return nullptr;
-  }
-  char const* read(request const& r) {
-    auto& s = slots_[r.slot];
-    errno = 0;
-    if (!s.stored) return "a block is read that was never written";
-    auto* p = static_cast<std::byte*>(r.memory);
-    for (bytes_t done = 0; done < s.bytes;) {
-      auto const n = ::pread(file_, p + done, static_cast<std::size_t>(s.bytes - done), s.offset + done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return "cannot be read";
-      if (n == 0) return "is shorter than what was written";
-      done += n;
-    }
-    errno = 0;
-    if (checksum(r.memory, s.bytes) != s.sum) return "came back with other bytes than were written";
-    read_ += s.bytes;
-    return nullptr;
-  }
+  char const* write(request const& r);
+  char const* read(request const& r);
 
   std::string path_;
   int file_ = -1;

@@ -63,17 +63,7 @@ class graph_editor final : public op_emitter {
   /// `details`: its attributes besides, as one text that is equal where they are. `links`: how it may be cut, if known.
   op_id add_opaque(std::string_view target, op::opaque what, std::span<value_id const> inputs,
                    std::span<output_rule const> outputs, std::string_view name = {}, std::string_view details = {},
-                   std::span<dim_link const> links = {}) {
-    int const kind = kind_of(&facets_of<op::opaque>);
-    check_inputs(inputs);
-    what.target = intern_often(target), what.details = intern_often(details);
-    digest_texts(kind, what);
-    what.links = intern_often(to_text(links));
-    what.known_kind = what.known = 0;
-    op_id const id = append(kind, &what, inputs, outputs);
-    g_.ops_[id].name = intern(name);
-    return id;
-  }
+                   std::span<dim_link const> links = {});
   /// The same for an op that is called as one of this graph, from which `what` is, and has its details: texts may be long.
   op_id add_opaque_alike(op::opaque what, std::span<value_id const> inputs, std::span<output_rule const> outputs,
                          std::span<dim_link const> links);
@@ -95,25 +85,7 @@ class graph_editor final : public op_emitter {
         if (g_.inputs(o)[i] == from) set_input(o, i, to);
   }
   /// All readers of `from` read `to`, and if `from` was kept, `to` is. O(readers + edits so far).
-  void replace_uses(value_id from, value_id to) {
-    if (from == to) return;
-    auto const turn = [&](use u) {
-      if (g_.inputs(u.op)[u.argument] == from) set_input(u.op, u.argument, to);
-    };
-    if (index(from) < old_values_)
-      for (auto const& u : g_.uses_[from]) turn(u);
-    for (std::size_t i = 0, n = reads_.size(); i < n; ++i)
-      if (reads_[i].value == from) turn(reads_[i].by);
-    if (g_.values_[from].kept) {
-      auto const r = g_.values_[from].role;
-      auto const at = std::find(g_.kept_.begin(), g_.kept_.end(), from);
-      if (g_.values_[to].kept) g_.kept_.erase(at, at + 1);
-      else *at = to;
-      g_.values_[from].kept = false, g_.values_[to].kept = true;
-      touch(from);
-      set_role(to, r);
-    }
-  }
+  void replace_uses(value_id from, value_id to);
   /// Removes an op when finish() is called; by then its outputs must be dead.
   void remove(op_id o) {
     if (removed_.size() < g_.op_count()) removed_.resize(g_.op_count());
@@ -244,17 +216,7 @@ class graph_editor final : public op_emitter {
 
   // A value's storage comes last, because a view shares one and a fresh value makes one.
   value_id new_value(op_id producer, layout_id layout, alias_kind alias, int of, bytes_t bytes,
-                     storage_id shared = nothing<storage_id>) {
-    value_record r;
-    r.layout = layout;
-    r.producer = producer;
-    r.alias = alias;
-    r.of = static_cast<std::int16_t>(of);
-    r.storage = shared;
-    value_id const v = g_.values_.push_back(r);
-    if (shared == nothing<storage_id>) g_.values_[v].storage = g_.storages_.push_back({bytes, v, 0, false, false});
-    return v;
-  }
+                     storage_id shared = nothing<storage_id>);
   value_id add_source_value(neap::role r, value_id v, std::string_view name) {
     g_.values_[v].role = r;
     g_.values_[v].name = intern(name);
@@ -263,32 +225,7 @@ class graph_editor final : public op_emitter {
     return v;
   }
   void add_output(op_id o, std::span<value_id const> inputs, layout_id layout, alias_kind alias, int of, bytes_t bytes,
-                  std::uint32_t name = 0) {
-    storage_id shared = nothing<storage_id>;
-    std::uint16_t version = 0;
-    if (alias == alias_kind::fresh) {
-      if (of >= 0) order_changed_ = true;
-    } else {
-      value_id const base = of >= 0 ? inputs[static_cast<std::size_t>(of)]
-                                    : id_at<value_id>(g_.ops_[o].first_output + static_cast<std::size_t>(-2 - of));
-      if (index(base) < g_.value_count()) {
-        auto const& b = g_.values_[base];
-        shared = b.storage;
-        version = b.version;
-        if (alias == alias_kind::update) {
-          version = next(version);
-          if (index(shared) < g_.storage_count()) count_update(shared);
-          order_changed_ = true;
-        }
-      } else {  // comes later (add_given): a place until then, so that every value has a storage
-        shared = storage_id{0};
-        aliases_changed_ = true;
-      }
-    }
-    value_id const v = new_value(o, layout, alias, of, bytes, shared);
-    g_.values_[v].version = version;
-    g_.values_[v].name = name;
-  }
+                  std::uint32_t name = 0);
   /// Versions and updates are counted in 16 bits.
   static std::uint16_t next(std::uint16_t n) {
     if (n == 0xffff) throw_error({"graph: more than 65535 updates of one storage"});
@@ -315,19 +252,7 @@ class graph_editor final : public op_emitter {
   // ------------------------------------------------------------------ tables of layouts and text
 
   layout_id intern(tensor_layout const& l);
-  bool gives_types_of(op_id o, operator_view known) {
-    layouts_.clear();
-    for (auto v : g_.inputs(o)) layouts_.push_back(tensor_layout::dense(g_.type(v)));
-    shape_context shapes(known.facets->name, span_of(layouts_));
-    try {
-      known.facets->infer(known.bytes, shapes);
-    } catch (error const&) { return false; }
-    auto const out = shapes.outputs();
-    if (out.size() != g_.outputs(o).size()) return false;
-    for (std::size_t j = 0; j < out.size(); ++j)
-      if (!(out[j].layout.type == g_.type(g_.outputs(o)[j]))) return false;
-    return true;
-  }
+  bool gives_types_of(op_id o, operator_view known);
   /// The same bytes as those of an op added before by this editor: large imported graphs repeat themselves.
   std::uint32_t intern(op::opaque const& x) {
     constexpr std::size_t words = sizeof(op::opaque) / 8;
@@ -420,57 +345,9 @@ class graph_editor final : public op_emitter {
     return std::uint64_t{index(writer)} << 32 | index(reader);
   }
   /// False if nothing is overwritten. Marks the storages that are.
-  bool order_overwrites(plain_vector<std::uint64_t>& pairs) {
-    for (auto& s : g_.storages_) s.overwritten = false;
-    table<storage_id, std::uint32_t> of_storage;
-    plain_vector<writer> writers;
-    for (auto v : g_.values()) {
-      auto const base = g_.overwrites(v);
-      if (base == nothing<value_id>) continue;
-      if (of_storage.empty()) of_storage.assign(g_.storage_count(), no_id);
-      auto const s = g_.storage(base);
-      g_.storages_[s].overwritten = true;
-      writers.push_back({g_.producer(v), of_storage[s]});
-      of_storage[s] = static_cast<std::uint32_t>(writers.size() - 1);
-    }
-    if (writers.empty()) return false;
-    for (auto v : g_.values())
-      for (auto w = of_storage[g_.storage(v)]; w != no_id; w = writers[w].next)
-        for (auto const& u : g_.uses_[v])
-          if (u.op != writers[w].op) pairs.push_back(pair_of(writers[w].op, u.op));
-    return true;
-  }
+  bool order_overwrites(plain_vector<std::uint64_t>& pairs);
   /// False if nothing is updated.
-  bool order_updates(plain_vector<std::uint64_t>& pairs) {
-    plain_vector<std::uint32_t> first;  // where a storage's versions begin, in a list of all that are overwritten
-    for (auto v : g_.values()) {
-      auto const& r = g_.values_[v];
-      if (r.alias != alias_kind::update) continue;
-      if (first.empty()) first.assign(g_.storage_count() + 1, 0);
-      auto& count = first[index(r.storage) + 1];
-      count = std::max<std::uint32_t>(count, r.version);
-    }
-    if (first.empty()) return false;
-    for (std::size_t s = 1; s < first.size(); ++s) first[s] += first[s - 1];
-    plain_vector<writer> writers;
-    plain_vector<std::uint32_t> of_version(first.back(), no_id);
-    for (auto v : g_.values()) {
-      auto const& r = g_.values_[v];
-      if (r.alias != alias_kind::update) continue;
-      auto& head = of_version[first[index(r.storage)] + r.version - 1];
-      writers.push_back({r.producer, head});
-      head = static_cast<std::uint32_t>(writers.size() - 1);
-    }
-    for (auto v : g_.values()) {
-      auto const& r = g_.values_[v];
-      auto const at = first[index(r.storage)] + r.version;
-      if (at >= first[index(r.storage) + 1]) continue;
-      for (auto w = of_version[at]; w != no_id; w = writers[w].next)
-        for (auto const& u : g_.uses_[v])
-          if (u.op != writers[w].op) pairs.push_back(pair_of(writers[w].op, u.op));
-    }
-    return true;
-  }
+  bool order_updates(plain_vector<std::uint64_t>& pairs);
 
   void update_digests();
 

@@ -69,20 +69,7 @@ op_edges all_edges(G const& g) {
 
 /// Breadth first: ops whose predecessors have all run, first come first served, sources by ascending id (Kahn 1962).
 /// Ops on a cycle, or behind one, are left out.
-inline std::vector<op_id> kahn_order(op_edges const& e) {
-  auto const n = e.op_count();
-  std::vector<std::uint32_t> missing(n);
-  std::vector<op_id> order;
-  order.reserve(n);
-  for (auto o : id_range<op_id>(n)) {
-    missing[index(o)] = static_cast<std::uint32_t>(e.before[o].size());
-    if (!missing[index(o)]) order.push_back(o);
-  }
-  for (std::size_t at = 0; at < order.size(); ++at)
-    for (auto o : e.after[order[at]])
-      if (--missing[index(o)] == 0) order.push_back(o);
-  return order;
-}
+std::vector<op_id> kahn_order(op_edges const& e);
 template <dataflow_graph G>
 std::vector<op_id> kahn_order(G const& g) {
   return kahn_order(all_edges(g));
@@ -121,38 +108,7 @@ std::vector<op_id> topological_order(G const& g) {
 /// Reverse post-order of a depth-first walk along the edges: after an op come first the ops that only it was waited
 /// for, so that chains stay together. Sources and successors are taken by ascending id. On a cyclic graph the result is
 /// some order of all ops. (schedule/order.hpp has the same order as a scheduler.)
-inline std::vector<op_id> depth_first_order(op_edges const& e) {
-  auto const n = e.op_count();
-  struct frame {
-    op_id op;
-    std::uint32_t left;  // successors still to walk; from the last to the first, because the order is turned round
-  };
-  std::vector<unsigned char> met(n);
-  std::vector<frame> stack;
-  std::vector<op_id> order(n);
-  auto at = n;
-  for (std::size_t i = n; i-- > 0;) {
-    auto const root = id_at<op_id>(i);
-    if (met[i] || !e.before[root].empty()) continue;
-    met[i] = 1;
-    stack.push_back({root, static_cast<std::uint32_t>(e.after[root].size())});
-    while (!stack.empty()) {
-      auto& top = stack.back();
-      if (top.left == 0) {
-        order[--at] = top.op;
-        stack.pop_back();
-        continue;
-      }
-      auto const next = e.after[top.op][--top.left];
-      if (met[index(next)]) continue;
-      met[index(next)] = 1;
-      stack.push_back({next, static_cast<std::uint32_t>(e.after[next].size())});
-    }
-  }
-  for (std::size_t i = n; i-- > 0;)  // only ops on or behind a cycle without a way in
-    if (!met[i]) order[--at] = id_at<op_id>(i);
-  return order;
-}
+std::vector<op_id> depth_first_order(op_edges const& e);
 template <dataflow_graph G>
 std::vector<op_id> depth_first_order(G const& g) {
   return depth_first_order(all_edges(g));
@@ -178,32 +134,7 @@ bool is_topological(G const& g, std::span<op_id const> order) {
 // ---------------------------------------------------------------------------------------------- cycles
 
 /// Ops that wait for each other: each must run before the next, the last before the first. Empty: there is an order.
-inline std::vector<op_id> find_cycle(op_edges const& e) {
-  auto const n = e.op_count();
-  auto const order = kahn_order(e);
-  if (order.size() == n) return {};
-  bit_set done(n);
-  for (auto o : order) done.set(index(o));
-  std::size_t first = 0;
-  while (done.test(first)) ++first;
-  // What is left waits for something that is left: walk back until an op comes again.
-  std::vector<std::size_t> met(n, n);
-  std::vector<op_id> path;
-  for (auto o = id_at<op_id>(first);;) {
-    if (met[index(o)] != n) {
-      path.erase(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(met[index(o)]));
-      std::reverse(path.begin(), path.end());
-      return path;
-    }
-    met[index(o)] = path.size();
-    path.push_back(o);
-    for (auto p : e.before[o])
-      if (!done.test(index(p))) {
-        o = p;
-        break;
-      }
-  }
-}
+std::vector<op_id> find_cycle(op_edges const& e);
 template <dataflow_graph G>
 std::vector<op_id> find_cycle(G const& g) {
   return find_cycle(all_edges(g));
@@ -269,3 +200,7 @@ table<op_id, std::uint32_t> depths(G const& g) {
 }
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/impl/traversal.ipp>
+#endif

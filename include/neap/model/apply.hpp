@@ -18,34 +18,17 @@ namespace detail {
 /// Computes `op` now; its outputs.
 std::vector<tensor> run_eagerly(operator_view op, std::span<tensor const> in, std::source_location at);
 
-inline std::vector<tensor> apply_as_given(operator_view op, std::span<tensor const> in, std::source_location at) {
-  if (auto* t = tracer::active()) {
-    // Where graphs begin without a table they cannot see it themselves.
-    if (kernels_by_operator && op.facets->standard_row < 0 && is_standard_name(op.facets->name))
-      throw_error(context_access::place(at), {op.facets->name, ": another operator in the graph has this name"});
-    return t->emit(op, in, at);
-  }
-  return run_eagerly(op, in, at);
-}
+std::vector<tensor> apply_as_given(operator_view op, std::span<tensor const> in, std::source_location at);
 
 /// t in another floating type, by a cast that the scope may have made before.
 tensor cast_in(precision_scope& p, tensor const& t, dtype to, std::source_location at);
 /// Applies an operator as its facet says in this precision.
 std::vector<tensor> apply_in(precision_scope& p, operator_view op, std::span<tensor const> in, std::source_location at);
-inline std::vector<tensor> apply_view(operator_view op, std::span<tensor const> in, std::source_location at) {
-  if (auto* p = context_access::precision()) return apply_in(*p, op, in, at);
-  return apply_as_given(op, in, at);
-}
+std::vector<tensor> apply_view(operator_view op, std::span<tensor const> in, std::source_location at);
 /// x in f32 where mixed precision has made it bf16 or f16: what follows is computed in full.
-inline tensor in_full(tensor const& x, std::source_location at = std::source_location::current()) {
-  auto* const p = context_access::precision();
-  return p && !x.is_empty() && is_low(x.element()) ? cast_in(*p, x, dtype::f32, at) : x;
-}
+tensor in_full(tensor const& x, std::source_location at = std::source_location::current());
 /// Whether operands of these types may meet: equal ones, and f32 and a low type where mixed precision makes one of them.
-inline bool may_meet(dtype a, dtype b) {
-  auto const either = [](dtype t) { return t == dtype::f32 || is_low(t); };
-  return a == b || (context_access::precision() && either(a) && either(b));
-}
+bool may_meet(dtype a, dtype b);
 
 }  // namespace detail
 

@@ -29,14 +29,7 @@ class mode_scope;
 /// Whether a place is in a user's program: not in this library, nor in the standard one (which calls functions and
 /// constructors on behalf of others). Files of one program may know this library by several names: each compiler call has
 /// its own way to write the folder.
-inline bool is_in_program(std::source_location const& at) {
-  constexpr std::string_view here = std::source_location::current().file_name(), name = "model/context.hpp";
-  constexpr std::string_view root = here.ends_with(name) ? here.substr(0, here.size() - name.size()) : "";
-  std::string_view const file = at.file_name();
-  bool const header = file.ends_with(".hpp") || file.ends_with(".ipp");
-  bool const ours = (!root.empty() && file.starts_with(root)) || (header && file.find("include/neap/") != file.npos);
-  return !file.empty() && !ours && file.find("/include/c++/") == file.npos;
-}
+bool is_in_program(std::source_location const& at);
 }  // namespace detail
 
 struct eager_options {
@@ -52,31 +45,14 @@ class eager_context {
   ~eager_context();
 
   /// The one that this thread computes in.
-  static eager_context& current() {
-    if (auto* c = active()) return *c;
-    thread_local eager_context own{eager_options{}, nullptr};
-    return own;
-  }
+  static eager_context& current();
 
-  host_backend& backend() {
-    if (!backend_) backend_.emplace(threads_);
-    return *backend_;
-  }
+  host_backend& backend();
   /// At least `bytes` bytes, 64-byte aligned, for one kernel's scratch.
-  void* workspace(std::int64_t bytes) {
-    if (static_cast<std::size_t>(bytes) > workspace_.bytes()) {
-      workspace_ = byte_block();  // first, so that there are never two
-      workspace_ = byte_block(static_cast<std::size_t>(bytes), 64);
-    }
-    return workspace_.data();
-  }
+  void* workspace(std::int64_t bytes);
 
   /// A number that no earlier call has given: the key of a random operator, the stream of a new weight.
-  std::uint64_t draw() {
-    if (auto* l = detail::computation_listener::active()) l->draws();
-    auto const four = philox{random_.seed}(random_.draws++, random_.stream);
-    return four[0] | std::uint64_t{four[1]} << 32;
-  }
+  std::uint64_t draw();
 
  private:
   friend class tracer;
@@ -85,17 +61,11 @@ class eager_context {
   friend class caller_scope;
   friend struct context_access;
 
-  eager_context(eager_options o, eager_context* outer)
-      : threads_(o.threads),
-        random_{o.seed, 0, 0, nullptr},
-        outer_(outer) {}
+  eager_context(eager_options o, eager_context* outer);
 
   // The one mutable global: which context this thread is in. Operators between tensors have no room for an argument
   // that would carry it, and a trace must see every operator that runs on its thread while it is active.
-  static eager_context*& active() {
-    thread_local eager_context* current = nullptr;
-    return current;
-  }
+  static eager_context*& active();
 
   int threads_;
   struct randomness {
@@ -119,16 +89,9 @@ struct context_access {
   static bool is_training() { return eager_context::current().training_; }
   /// Which line of the program an error names: where it called the module of the library that is running, else `at`, else
   /// (where the library called what was written for its own use) where it called the library. No place if none is known.
-  static std::source_location place(std::source_location at) {
-    return place(at, eager_context::current().place_ || detail::is_in_program(at));
-  }
+  static std::source_location place(std::source_location at);
   /// The same for a place of which it is known whether it is in the program.
-  static std::source_location place(std::source_location at, bool is_in_program) {
-    auto const& c = eager_context::current();
-    if (c.place_) return *c.place_;
-    if (is_in_program) return at;
-    return c.caller_ ? *c.caller_ : std::source_location{};
-  }
+  static std::source_location place(std::source_location at, bool is_in_program);
   static precision_scope* precision() { return eager_context::current().precision_; }
   static precision_scope* set_precision(eager_context& c, precision_scope* p) { return std::exchange(c.precision_, p); }
   using randomness = eager_context::randomness;
@@ -136,20 +99,14 @@ struct context_access {
   static randomness enter(eager_context& c, randomness r) { return std::exchange(c.random_, r); }
   /// A higher number than that of any operator that ran before: one count for the process, as a tensor may have been
   /// computed in another context, or on another thread.
-  static std::uint64_t next_order() {
-    static std::atomic<std::uint64_t> recorded = 0;
-    return recorded.fetch_add(1, std::memory_order_relaxed) + 1;
-  }
+  static std::uint64_t next_order();
 };
 
 namespace detail {
 /// While it lives, operators on this thread are recorded for differentiation, and modules train, or they do not.
 class mode_scope {
  public:
-  mode_scope(bool recording, bool training)
-      : context_(eager_context::current()),
-        recording_(std::exchange(context_.recording_, recording)),
-        training_(std::exchange(context_.training_, training)) {}
+  mode_scope(bool recording, bool training);
   mode_scope(mode_scope const&) = delete;
   mode_scope& operator=(mode_scope const&) = delete;
   ~mode_scope() { context_.recording_ = recording_, context_.training_ = training_; }
@@ -184,9 +141,7 @@ class evaluation {
 /// outermost scope counts: a module of the library inside another one is not the user's.
 class place_scope {
  public:
-  explicit place_scope(std::source_location const& at) : context_(eager_context::current()), before_(context_.place_) {
-    if (!before_ && detail::is_in_program(at)) context_.place_ = &at;
-  }
+  explicit place_scope(std::source_location const& at);
   place_scope(place_scope const&) = delete;
   place_scope& operator=(place_scope const&) = delete;
   ~place_scope() { context_.place_ = before_; }
@@ -201,11 +156,7 @@ class place_scope {
 /// callers, the innermost.
 class caller_scope {
  public:
-  explicit caller_scope(std::source_location const& at)
-      : context_(eager_context::current()),
-        before_(context_.caller_) {
-    if (detail::is_in_program(at)) context_.caller_ = &at;
-  }
+  explicit caller_scope(std::source_location const& at);
   caller_scope(caller_scope const&) = delete;
   caller_scope& operator=(caller_scope const&) = delete;
   ~caller_scope() { context_.caller_ = before_; }

@@ -23,14 +23,9 @@ struct initialiser {
   static constexpr initialiser uniform(double low, double high) { return {kind::uniform, low, high}; }
   static constexpr initialiser normal(double mean, double deviation) { return {kind::normal, mean, deviation}; }
   /// Uniform in +-1/sqrt(fan_in): what PyTorch gives linear and convolution layers (Kaiming uniform with a = sqrt(5)).
-  static initialiser fan_in(std::int64_t n) {
-    double const bound = 1 / std::sqrt(static_cast<double>(n > 0 ? n : 1));
-    return uniform(-bound, bound);
-  }
+  static initialiser fan_in(std::int64_t n);
   /// Normal with deviation sqrt(2 / fan): He et al. 2015, for layers under a relu.
-  static initialiser he_normal(std::int64_t fan) {
-    return normal(0, std::sqrt(2.0 / static_cast<double>(fan > 0 ? fan : 1)));
-  }
+  static initialiser he_normal(std::int64_t fan);
 
   constexpr bool is_random() const { return how == kind::uniform || how == kind::normal; }
   constexpr initialiser with_seed(std::uint64_t new_seed, std::uint64_t new_stream) const {
@@ -48,26 +43,7 @@ void draw_four(initialiser const& i, std::uint64_t counter, double* out);
 }  // namespace detail
 
 /// Writes `count` elements. O(count).
-inline void write_initial(void* at, dtype element, std::int64_t count, initialiser const& i) {
-  if (i.how == initialiser::kind::none) return;
-  with_type(element, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    auto* p = static_cast<T*>(at);
-    auto const write = [&](std::int64_t k, double x) {
-      if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>) p[k] = T(static_cast<float>(x));
-      else p[k] = static_cast<T>(x);
-    };
-    if (!i.is_random()) {
-      for (std::int64_t k = 0; k < count; ++k) write(k, i.a);
-      return;
-    }
-    double four[4];
-    for (std::int64_t k = 0; k < count; k += 4) {
-      detail::draw_four(i, static_cast<std::uint64_t>(k / 4), four);
-      for (std::int64_t j = 0; j < 4 && k + j < count; ++j) write(k + j, four[j]);
-    }
-  });
-}
+void write_initial(void* at, dtype element, std::int64_t count, initialiser const& i);
 
 }  // namespace neap::inline v0
 

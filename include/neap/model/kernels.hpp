@@ -57,9 +57,10 @@ std::span<kernel_function<Backend> const> kernel_table() {
 }
 
 /// An operator's kernel on the host; nullptr if it has none.
-inline kernel_function<host_backend> host_kernel(operator_facets const& f) {
-  if (detail::kernels_by_operator || f.kernel) return f.kernel();
-  return f.standard_row < 0 ? nullptr : detail::standard_kernels()[static_cast<std::size_t>(f.standard_row)];
-}
+kernel_function<host_backend> host_kernel(operator_facets const& f);
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/impl/kernels.ipp>
+#endif

@@ -51,10 +51,7 @@ class computation_listener {
   bool has_data() const { return has_data_; }
 
   /// The capture under way on this thread; null: none.
-  static computation_listener*& active() {
-    thread_local computation_listener* current = nullptr;
-    return current;
-  }
+  static computation_listener*& active();
   /// Whether operators of this thread compute.
   static bool computes() { return !active() || active()->has_data(); }
 
@@ -65,3 +62,7 @@ class computation_listener {
 }  // namespace detail
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/impl/listener.ipp>
+#endif

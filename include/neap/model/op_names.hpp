@@ -53,50 +53,17 @@ class op_names {
   };
   static constexpr std::uint32_t no_scope = UINT32_MAX;
 
-  static std::string parent(std::string const& path) {
-    auto const dot = path.rfind('.');
-    return dot == path.npos ? std::string() : path.substr(0, dot);
-  }
-  static std::string join(std::string const& path, std::string_view name) {
-    return path.empty() ? std::string(name) : path + "." + std::string(name);
-  }
-  static bool within(std::string const& path, std::string const& around) {
-    return around.empty() || path == around ||
-           (path.starts_with(around) && path.size() > around.size() && path[around.size()] == '.');
-  }
-  void enter(scope_of_ops s) {
-    scopes_.push_back(std::move(s));
-    current_ = static_cast<std::uint32_t>(scopes_.size() - 1);
-  }
-  std::string unique(std::string const& text) {
-    auto& next = next_[text];
-    if (next++ == 0) return text;
-    return text + "_" + std::to_string(next - 1);
-  }
+  static std::string parent(std::string const& path);
+  static std::string join(std::string const& path, std::string_view name);
+  static bool within(std::string const& path, std::string const& around);
+  void enter(scope_of_ops s);
+  std::string unique(std::string const& text);
 
   /// The module of a weight that the value is, or is made of alone; false if it is none.
-  bool weight_of(op_graph const& g, value_id v, std::string& path) const {
-    auto const p = g.producer(v);
-    if (p == nothing<op_id>) {
-      auto const r = g.role(v);
-      auto const name = g.name(g.record(g.storage(v)).first);
-      if ((r != role::weight && r != role::buffer) || name.empty()) return false;
-      path = parent(std::string(name));
-      return true;
-    }
-    if (index(p) >= ops_.size() || !ops_[index(p)].weight_alone) return false;
-    path = ops_[index(p)].path;
-    return true;
-  }
+  bool weight_of(op_graph const& g, value_id v, std::string& path) const;
 
   named_op place(op_graph const& g, op_id o) const;
-  bool is_in_current(std::size_t op) const {
-    for (auto s = ops_[op].scope; s != no_scope; s = scopes_[s].around) {
-      if (s == current_) return true;
-      if (s == 0) return false;
-    }
-    return false;
-  }
+  bool is_in_current(std::size_t op) const;
 
   bool known_ = false;
   std::map<std::pair<void const*, void const*>, std::string> modules_;

@@ -16,21 +16,10 @@ namespace neap::inline v0 {
 
 namespace detail {
 
-inline tensor make_owned(tensor_type const& t, initialiser const& first, role r,
-                         std::source_location at = std::source_location::current()) {
-  return make_leaf(make_storage(t, first, r, at), tensor_layout::dense(t), r == role::weight);
-}
+tensor make_owned(tensor_type const& t, initialiser const& first, role r,
+                  std::source_location at = std::source_location::current());
 
-inline tensor copy_owned(tensor const& from) {
-  if (from.is_empty() || from.is_traced()) return from;  // a trace's values have no owner
-  auto const& s = *from.storage();
-  tensor to = make_owned(s.type(), s.first_values(), s.role());
-  if (s.is_allocated()) std::memcpy(to.storage()->data(), from.storage()->data(), static_cast<std::size_t>(s.bytes()));
-  if (context_access::trace()) to.storage()->set_copied_in_trace();
-  if (auto* l = computation_listener::active()) l->copied(s, to.storage());
-  to.storage()->set_frozen(s.is_frozen());
-  return to;
-}
+tensor copy_owned(tensor const& from);
 
 }  // namespace detail
 
@@ -154,9 +143,10 @@ using parameter = owned_tensor<role::weight>;
 using buffer = owned_tensor<role::buffer>;
 
 /// A tensor that is the same in every step, for use inside traces: a table, a mask. It shares the data.
-inline tensor constant(tensor const& t) {
-  if (!t.is_empty() && !t.is_traced() && t.storage()->role() == role::activation) t.storage()->set_role(role::constant);
-  return t;
-}
+tensor constant(tensor const& t);
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/impl/parameter.ipp>
+#endif

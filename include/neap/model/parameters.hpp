@@ -26,9 +26,7 @@ struct tensor_visitor {
   void (*call)(void* f, tensor& x, std::string const& path);
   void (*object)(void* f, void const* address, void const* type, std::string const& path) = nullptr;
   void operator()(tensor& x, std::string const& path) const { call(f, x, path); }
-  void enter(void const* address, void const* type, std::string const& path) const {
-    if (object) object(f, address, type, path);
-  }
+  void enter(void const* address, void const* type, std::string const& path) const;
 };
 }  // namespace detail
 
@@ -87,9 +85,7 @@ struct may_be_absent
 struct absent_parts {
   std::string text;
 
-  void add(std::string const& path, char const* what) {
-    text += (text.empty() ? "" : ", ") + (path.empty() ? "it" : path) + what;
-  }
+  void add(std::string const& path, char const* what);
   template <class T>
   void operator()(T& x, std::string const& path) {
     if constexpr (std::is_base_of_v<tensor, T>) {
@@ -183,3 +179,7 @@ void set_element(Model& model, dtype t) {
 }
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/impl/parameters.ipp>
+#endif

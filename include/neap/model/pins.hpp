@@ -14,46 +14,26 @@
 namespace neap::inline v0 {
 
 /// The tensor, pinned. Throws neap::error for pins that exclude each other, or need an op where none makes the tensor.
-inline tensor pinned(tensor const& t, pin_set pins, std::source_location at = std::source_location::current()) {
-  if (auto* trace = tracer::active(); trace && t.is_traced()) {
-    auto const v = trace->value(t, at);
-    detail::with_place(at, [&] { trace->editor().add_pins(v, pins); });
-  }
-  return t;
-}
+tensor pinned(tensor const& t, pin_set pins, std::source_location at = std::source_location::current());
 
 /// Computed once, as a whole, and in memory until its last use: not computed again, not swapped out.
-inline tensor keep(tensor const& t, std::source_location at = std::source_location::current()) {
-  return pinned(t, pin::keep, at);
-}
+tensor keep(tensor const& t, std::source_location at = std::source_location::current());
 /// The op that makes it runs exactly once, as a whole.
-inline tensor run_once(tensor const& t, std::source_location at = std::source_location::current()) {
-  return pinned(t, pin::run_once, at);
-}
+tensor run_once(tensor const& t, std::source_location at = std::source_location::current());
 /// The op that makes it may run again, whatever else is known of it.
-inline tensor run_again(tensor const& t, std::source_location at = std::source_location::current()) {
-  return pinned(t, pin::run_again, at);
-}
+tensor run_again(tensor const& t, std::source_location at = std::source_location::current());
 /// The op that makes it is not cut into parts.
-inline tensor never_in_parts(tensor const& t, std::source_location at = std::source_location::current()) {
-  return pinned(t, pin::never_in_parts, at);
-}
+tensor never_in_parts(tensor const& t, std::source_location at = std::source_location::current());
 /// It is not swapped out.
-inline tensor never_out(tensor const& t, std::source_location at = std::source_location::current()) {
-  return pinned(t, pin::never_out, at);
-}
+tensor never_out(tensor const& t, std::source_location at = std::source_location::current());
 
 /// Pins every op that the active trace adds while the scope lives; scopes add up. Without a trace it does nothing.
 class pin_scope {
  public:
-  explicit pin_scope(pin_set pins) : trace_(tracer::active()) {
-    if (trace_) before_ = trace_->pin_new_ops(pins);
-  }
+  explicit pin_scope(pin_set pins);
   pin_scope(pin_scope const&) = delete;
   pin_scope& operator=(pin_scope const&) = delete;
-  ~pin_scope() {
-    if (trace_ && tracer::active() == trace_) trace_->restore_pins(before_);
-  }
+  ~pin_scope();
 
  private:
   tracer* trace_;
@@ -61,3 +41,7 @@ class pin_scope {
 };
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/impl/pins.ipp>
+#endif

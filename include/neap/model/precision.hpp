@@ -45,22 +45,14 @@ void require_low(dtype t, std::string_view who, std::source_location at);
 /// cast to f32. Throws neap::error for other types.
 class precision_scope {
  public:
-  explicit precision_scope(dtype low, std::source_location at = std::source_location::current())
-      : context_(eager_context::current()),
-        low_(low) {
-    detail::require_low(low, "precision_scope", at);
-    before_ = context_access::set_precision(context_, this);
-  }
+  explicit precision_scope(dtype low, std::source_location at = std::source_location::current());
   precision_scope(precision_scope const&) = delete;
   precision_scope& operator=(precision_scope const&) = delete;
   ~precision_scope() { context_access::set_precision(context_, before_); }
 
   dtype low() const { return low_; }
   /// The type of the scope that this thread is in; none: none.
-  static std::optional<dtype> current() {
-    if (auto const* p = context_access::precision()) return p->low();
-    return {};
-  }
+  static std::optional<dtype> current();
 
   /// A cast of `t` to `to` that was made before, for the library's own use; empty if there is none.
   tensor find(tensor const& t, dtype to) const;
@@ -74,19 +66,8 @@ class precision_scope {
     bool recording;
   };
   /// Whole weights, buffers and constants; others are cast where they are used.
-  static bool is_kept(tensor const& t) {
-    if (t.is_traced() || t.node()->facets) return false;
-    auto const r = t.storage()->role();
-    return (r == role::weight || r == role::buffer || r == role::constant) &&
-           t.layout() == tensor_layout::dense(t.storage()->type());
-  }
-  static bool is_same(kept_cast const& c, tensor const& t) {
-    if (c.of.storage() != t.storage() || c.recording != context_access::is_recording() ||
-        c.of.wants_gradient() != t.wants_gradient())
-      return false;
-    if (auto* const trace = tracer::active()) return trace->made(c.cast) && trace->value(t) == c.value;
-    return !c.cast.is_traced() && c.version == t.storage()->version();
-  }
+  static bool is_kept(tensor const& t);
+  static bool is_same(kept_cast const& c, tensor const& t);
 
   eager_context& context_;
   precision_scope* before_ = nullptr;
@@ -100,9 +81,7 @@ class same_precision {
  public:
   same_precision() : low_(precision_scope::current()) {}
   /// A scope of it.
-  void enter(std::optional<precision_scope>& scope) const {
-    if (low_) scope.emplace(*low_);
-  }
+  void enter(std::optional<precision_scope>& scope) const;
 
  private:
   std::optional<dtype> low_;

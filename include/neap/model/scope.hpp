@@ -29,9 +29,7 @@ class scope {
   }
   scope(scope const&) = delete;
   scope& operator=(scope const&) = delete;
-  ~scope() {
-    if (trace_) detail::leave_scope(*trace_);
-  }
+  ~scope();
 
  private:
   tracer* trace_;
@@ -42,14 +40,10 @@ namespace detail {
 /// step.
 class name_scope {
  public:
-  explicit name_scope(std::string const& name) : trace_(context_access::trace()) {
-    if (trace_) enter_name(*trace_, name);
-  }
+  explicit name_scope(std::string const& name);
   name_scope(name_scope const&) = delete;
   name_scope& operator=(name_scope const&) = delete;
-  ~name_scope() {
-    if (trace_) leave_scope(*trace_);
-  }
+  ~name_scope();
 
  private:
   tracer* trace_;
@@ -57,3 +51,7 @@ class name_scope {
 }  // namespace detail
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/impl/scope.ipp>
+#endif

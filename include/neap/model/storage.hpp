@@ -46,55 +46,29 @@ inline std::atomic<std::int64_t> storages_elsewhere = 0;
 class tensor_storage {
  public:
   /// `r`: what it is for: a weight, a buffer, a state or a constant where a model owns it; else an activation.
-  tensor_storage(tensor_type const& type, initialiser const& first, neap::role r)
-      : type_(type),
-        bytes_(bytes_of(type)),
-        first_(first),
-        role_(r) {}
+  tensor_storage(tensor_type const& type, initialiser const& first, neap::role r);
   /// Refers to memory that its owner keeps alive.
-  tensor_storage(tensor_type const& type, void* data, neap::role r)
-      : type_(type),
-        bytes_(bytes_of(type)),
-        data_(static_cast<std::byte*>(data)),
-        role_(r) {}
+  tensor_storage(tensor_type const& type, void* data, neap::role r);
   tensor_storage(tensor_storage const&) = delete;
   tensor_storage& operator=(tensor_storage const&) = delete;
-  ~tensor_storage() {
-    if (is_elsewhere()) storages_elsewhere.fetch_sub(1, std::memory_order_relaxed);
-  }
+  ~tensor_storage();
 
   /// How many bytes its elements take. Throws neap::error, with the type, if that is no number of 64 bits.
   static bytes_t bytes_of(tensor_type const& t);
 
   /// The first byte; allocates and fills at the first access, and copies newer data from elsewhere. Throws neap::error if
   /// there is no memory, or the copy fails.
-  std::byte* data() {
-    if (!data_) provide();
-    return data_;
-  }
+  std::byte* data();
   /// The same where all of it is overwritten before it is read: nothing is filled or copied.
-  std::byte* data_to_overwrite() {
-    if (is_elsewhere()) come_back();
-    if (!data_) allocate({});
-    return data_;
-  }
+  std::byte* data_to_overwrite();
   bool is_allocated() const { return data_ || kept_; }
   /// Whether the memory is another owner's.
   bool is_borrowed() const { return is_allocated() && (data_ ? data_ : kept_) != owned_.data(); }
 
   /// The newest data are elsewhere from now on, until data() is called. The host's memory, which must exist, stays.
-  void move_elsewhere(std::weak_ptr<storage_elsewhere> there) {
-    elsewhere_ = std::move(there);
-    if (is_elsewhere()) return;
-    kept_ = std::exchange(data_, nullptr);
-    storages_elsewhere.fetch_add(1, std::memory_order_relaxed);
-  }
+  void move_elsewhere(std::weak_ptr<storage_elsewhere> there);
   /// The host's data are the newest again, as they were before they moved.
-  void come_back() {
-    if (!is_elsewhere()) return;
-    data_ = std::exchange(kept_, nullptr);
-    storages_elsewhere.fetch_sub(1, std::memory_order_relaxed);
-  }
+  void come_back();
   bool is_elsewhere() const { return kept_ != nullptr; }
   /// There is a place for the data elsewhere, whether they are there or not.
   void place_elsewhere(std::weak_ptr<storage_elsewhere> there) { elsewhere_ = std::move(there); }
@@ -110,44 +84,15 @@ class tensor_storage {
   void set_copied_in_trace() { copied_in_trace_ = true; }
   initialiser const& first_values() const { return first_; }
   /// Whether the data are what `first_values` says. O(elements), if they were accessed.
-  bool is_as_made() const {
-    if (is_elsewhere()) const_cast<tensor_storage*>(this)->data();
-    if (!data_ || first_.how == initialiser::kind::none) return !data_;
-    byte_block made(static_cast<std::size_t>(bytes_ > 0 ? bytes_ : 1), 64);
-    write_initial(made.data(), type_.element, type_.count(), first_);
-    return std::memcmp(made.data(), data_, static_cast<std::size_t>(bytes_)) == 0;
-  }
+  bool is_as_made() const;
   /// Its data as they are now, for as long as the result lives.
-  std::shared_ptr<read_data> reader() {
-    std::scoped_lock const alone(readers_);  // several threads may record with one model
-    auto r = reader_.lock();
-    if (!r || r->version != version_) reader_ = r = std::make_shared<read_data>(read_data{version_, nullptr});
-    has_reader_.store(true, std::memory_order_release);
-    return r;
-  }
+  std::shared_ptr<read_data> reader();
   /// The data are about to be overwritten: copies them, if a reader of them lives.
-  void keep_for_readers() {
-    if (has_reader_.load(std::memory_order_acquire)) keep_for_reader();
-  }
+  void keep_for_readers();
   /// Forgets the data; the next access finds the initial ones of `first`.
-  void restart(initialiser const& first) {
-    if (auto* l = computation_listener::active()) l->writes_data(*this);
-    keep_for_readers();
-    first_ = first;
-    come_back();
-    if (data_) write_initial(data_, type_.element, type_.count(), first_);
-    ++version_;
-  }
+  void restart(initialiser const& first);
   /// The data of another of the same type, now or at the first access.
-  void take(tensor_storage const& other) {
-    if (other.is_elsewhere()) const_cast<tensor_storage&>(other).data();
-    if (!other.data_) return restart(other.first_);
-    if (auto* l = computation_listener::active()) l->writes_data(*this);
-    keep_for_readers();
-    first_ = other.first_;
-    std::memcpy(data_to_overwrite(), other.data_, static_cast<std::size_t>(bytes_));
-    ++version_;
-  }
+  void take(tensor_storage const& other);
   /// The memory that a weight was given in place of this one, by an assignment of another type or of what was moved;
   /// none, or gone: null.
   std::shared_ptr<tensor_storage> replaced_by() const { return replaced_by_.lock(); }
@@ -174,13 +119,7 @@ class tensor_storage {
     std::shared_ptr<read_data> reader;
   };
   writing_state writes() const { return {version_, reader_.lock()}; }
-  void take_back(writing_state const& s) {
-    version_ = s.version;
-    if (!s.reader) return;
-    s.reader->kept.reset();
-    reader_ = s.reader;
-    has_reader_.store(true, std::memory_order_release);
-  }
+  void take_back(writing_state const& s);
 
  private:
   void keep_for_reader();

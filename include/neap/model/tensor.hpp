@@ -420,20 +420,10 @@ Tensor tensor_makers<Tensor>::borrow(T* data, shape const& s, place at) {
   return detail::make_leaf(std::make_shared<detail::tensor_storage>(l.type, data, role::activation), l);
 }
 
-inline tensor_layout const& tensor::layout(std::source_location at) const {
-  if (!node_) detail::no_tensor(at);
-  return node_->out[output_].layout;
-}
-inline std::int64_t tensor::size(std::int64_t axis, std::source_location at) const {
-  return shape(at)[detail::axis_of(*this, axis, "size", at)];
-}
 inline std::shared_ptr<detail::tensor_storage> const& tensor::storage() const { return node_->out[output_].storage; }
 inline bool tensor::is_traced() const { return node_ && node_->trace != nullptr; }
 inline bool tensor::has_data() const { return node_ && storage() && storage()->is_allocated(); }
 inline bool tensor::wants_gradient() const { return node_ && node_->wants_gradient && !is_frozen(); }
-inline bool tensor::is_frozen() const {
-  return node_ && node_->wants_gradient && !node_->facets && !node_->though_frozen && storage()->is_frozen();
-}
 
 inline tensor_ref tensor::ref(std::source_location at) const { return ref(&listener::reads_data, at); }
 
@@ -474,21 +464,6 @@ std::vector<T> tensor::values(std::source_location at) const {
     for (int k = r.rank() - 1; k >= 0 && ++i[k] == r.dims[k]; --k) i[k] = 0;
   }
   return all;
-}
-
-inline tensor tensor::with_gradient(std::source_location at) const {
-  if (!node_) detail::no_tensor(at);
-  if (context_access::trace()) return detail::leaf_in_trace(*this, at);
-  if (is_traced()) detail::no_trace(at);
-  tensor leaf = detail::make_leaf(storage(), layout(), true);
-  leaf.node()->though_frozen = true;
-  return leaf;
-}
-inline tensor tensor::detach(std::source_location at) const {
-  if (!node_) detail::no_tensor(at);
-  if (context_access::trace()) return detail::leaf_in_trace(*this, at);
-  if (is_traced()) detail::no_trace(at);
-  return detail::make_leaf(storage(), layout());
 }
 
 }  // namespace neap::inline v0

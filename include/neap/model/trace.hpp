@@ -50,13 +50,7 @@ void require_order(op_graph const& g);
 class tracer {
  public:
   /// Traces what runs on this thread from now on. Throws neap::error if a trace is active already.
-  explicit tracer(operator_table ops, std::source_location at = std::source_location::current())
-      : edit_(ops),
-        context_(eager_context::current()),
-        token_(std::make_shared<detail::trace_token>()) {
-    if (context_.trace_) throw_error(context_access::place(at), {"a trace is active on this thread already"});
-    context_.trace_ = this;
-  }
+  explicit tracer(operator_table ops, std::source_location at = std::source_location::current());
   tracer(tracer const&) = delete;
   tracer& operator=(tracer const&) = delete;
   ~tracer();
@@ -80,23 +74,12 @@ class tracer {
   // ------------------------------------------------------------------ what goes in
 
   /// A value of the type of `like` that each run of the program is given anew.
-  tensor input(tensor const& like, std::string_view name = {}) {
-    value_id const v = edit_.add_source(role::input, like.type(), name);
-    inputs_.push_back(v);
-    // Programs that capture the sample itself, instead of taking it as an argument, mean the input; of a weight that is
-    // the sample, too, they mean the weight.
-    if (like.storage() && like.layout() == tensor_layout::dense(like.storage()->type()) &&
-        !belongs_to_model(like.storage()->role()))
-      know(like, v);
-    return wrap(v);
-  }
+  tensor input(tensor const& like, std::string_view name = {});
   /// The name that a tensor of the model gets if the program reads it.
   void set_name(tensor const& t, std::string const& name);
 
   /// The path of an object of the model: what runs within a neap::scope of it is named after it.
-  void set_module(void const* object, void const* type, std::string const& path) {
-    op_names_.set_module(object, type, path);
-  }
+  void set_module(void const* object, void const* type, std::string const& path);
   /// The names of ops, and the scopes that they are made in.
   detail::op_names& op_names() { return op_names_; }
 
@@ -106,10 +89,7 @@ class tracer {
   /// The value of a tensor in this program; eager tensors become sources. Throws neap::error if it cannot be one.
   value_id value(tensor const& t, std::source_location at = std::source_location::current());
   /// What a tensor shows now, as a value that no gradient goes through.
-  tensor leaf(tensor const& t, std::source_location at) {
-    value_id const v = value(t, at);
-    return wrap(look(v, edit_.layout_of(v)));
-  }
+  tensor leaf(tensor const& t, std::source_location at);
   /// Whether an eager tensor may show something else in another step: what belongs to the model, an argument, what the
   /// program has updated.
   bool may_change(tensor const& t) const;
@@ -122,19 +102,11 @@ class tracer {
   /// Adds an op; its outputs. An in-place update of a model's tensor is what later readers of that tensor read.
   std::vector<tensor> emit(operator_view op, std::span<tensor const> in, std::source_location at);
   /// Keeps a tensor to the end of the program in a role: output, gradient or loss.
-  value_id keep(tensor const& t, role r) {
-    value_id const v = value(t);
-    edit_.keep(v, r);
-    return v;
-  }
+  value_id keep(tensor const& t, role r);
 
   graph_editor& editor() { return edit_; }
   /// Ops that are added from now on are pinned so, too (model/pins.hpp); the pins of new ops so far.
-  pin_set pin_new_ops(pin_set more) {
-    auto const before = new_pins_;
-    new_pins_ |= more;
-    return before;
-  }
+  pin_set pin_new_ops(pin_set more);
   void restore_pins(pin_set before) { new_pins_ = before; }
   std::vector<value_id> const& inputs() const { return inputs_; }
   /// What was made while nothing was recorded (no_gradient, evaluation): no gradient goes through it.
@@ -144,9 +116,7 @@ class tracer {
   /// All sources but the inputs, in the order in which the program first read them.
   std::vector<resident> const& residents() const { return residents_; }
   /// The line of the program that applied op o; no place for ops that the library has added.
-  std::source_location place(op_id o) const {
-    return index(o) < places_.size() ? places_[index(o)] : std::source_location{};
-  }
+  std::source_location place(op_id o) const;
 
   /// Which line of the program first read resident k.
   std::source_location first_read(std::size_t k) const { return first_reads_[k]; }
@@ -156,44 +126,24 @@ class tracer {
   bool is_held() const { return token_.use_count() > 1; }
 
   /// Ends the trace; the graph. Throws neap::error if no order can run it.
-  op_graph finish() {
-    auto g = finish_unordered();
-    detail::require_order(g);
-    return g;
-  }
+  op_graph finish();
   /// The same where an order is still to be made possible (train/old_values.hpp).
-  op_graph finish_unordered() {
-    stop();
-    op_names_.finish(edit_);
-    return std::move(edit_).finish();
-  }
+  op_graph finish_unordered();
 
  private:
   static bool belongs_to_model(role r) { return r == role::weight || r == role::buffer || r == role::state; }
   /// From now on the eager tensor's storage is value v; what it is, if it was nothing before.
-  std::uint32_t know(tensor const& t, value_id v) {
-    if (known_.add(t.storage().get(), static_cast<std::uint32_t>(index(v)))) holders_.push_back(t);
-    return known_.find(t.storage().get());
-  }
+  std::uint32_t know(tensor const& t, value_id v);
 
   /// What an eager view that was recorded is in this program: the same operator on what it looks at.
   value_id view_again(tensor const& t, std::source_location at);
-  void keep_view(tensor const& t, value_id first) {
-    views_.set(t.node().get(), static_cast<std::uint32_t>(index(first)));
-    holders_.push_back(t);
-  }
+  void keep_view(tensor const& t, value_id first);
   /// The last update of v's storage; nothing if there was none.
-  value_id last_update(value_id v) const {
-    auto const last = updated_.find(index(edit_.graph().storage(v)));
-    return last == number_map::none ? nothing<value_id> : value_id{last};
-  }
+  value_id last_update(value_id v) const;
   /// A part of v's storage as it is now. No gradient goes through it, if it is `fixed`.
   value_id look(value_id v, tensor_layout const& part, bool fixed = true);
 
-  void stop() {
-    if (context_.trace_ == this) context_.trace_ = nullptr;
-    token_->has_ended = true;
-  }
+  void stop();
   [[noreturn]] void of_another_trace(tensor const& t, std::source_location at) const;
 
   value_id add_source(tensor const& t, std::source_location at);
@@ -221,13 +171,7 @@ inline void enter_name(tracer& t, std::string const& name) { t.op_names().enter_
 inline void leave_scope(tracer& t) { t.op_names().leave(); }
 
 inline tensor leaf_in_trace(tensor const& t, std::source_location at) { return tracer::active()->leaf(t, at); }
-inline void require_steady(tensor const& t, std::source_location at) {
-  auto const* trace = tracer::active();
-  if (trace && trace->may_change(t))
-    throw_error(context_access::place(at), {"the data of this tensor, ", t.type(),
-                                            ", may be others in each step of the traced program. A choice by data is "
-                                            "neap::where(condition, a, b); data are read outside of the trace"});
-}
+void require_steady(tensor const& t, std::source_location at);
 }  // namespace detail
 
 }  // namespace neap::inline v0

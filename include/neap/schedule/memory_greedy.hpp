@@ -97,52 +97,7 @@ struct greedy_forward {
 /// The op before those already placed is the one that adds the fewest bytes to what must be there. Throws neap::error on
 /// a cycle. O((ops + edges) log ops).
 struct greedy_backward {
-  schedule operator()(flow_facts const& facts) const {
-    auto const n = facts.op_count();
-    table<op_id, std::uint32_t> missing(n), age(n);
-    table<op_id, bytes_t> added(n);
-    table<op_id, std::uint8_t> state(n);
-    table<storage_id, std::uint8_t> living(facts.storage_count());
-    auto const behind = [n](op_id o) { return static_cast<std::uint32_t>(n - index(o)); };
-    csr<storage_id, op_id> touchers;
-    touchers.build(facts.storage_count(), [&](auto&& pair) {
-      for (auto o : id_range<op_id>(n))
-        for (auto s : facts.touches(o)) pair(s, o);
-    });
-    for (auto s : facts.kept_storages()) living[s] = 1;
-    for (auto s : facts.given_storages()) living[s] = 1;
-    for (auto o : id_range<op_id>(n)) {
-      for (auto before : facts.after(o)) ++missing[before];
-      for (auto s : facts.touches(o)) added[o] += living[s] ? 0 : facts.bytes(s);
-      for (auto s : facts.makes(o)) added[o] -= facts.bytes(s);  // dead ones: neither nor
-    }
-    detail::greedy_heap heap;
-    std::uint32_t clock = 0;
-    for (auto o : id_range<op_id>(n))
-      if (missing[o] == 0) state[o] = 1, heap.push({added[o], age[o], behind(o), o});
-    schedule s;
-    s.order.resize(n);
-    std::size_t at = n;
-    while (!heap.empty()) {
-      auto const e = heap.pop();
-      if (state[e.op] != 1 || e.added != added[e.op]) continue;
-      state[e.op] = 2;
-      s.order[--at] = e.op;
-      ++clock;
-      for (auto t : facts.touches(e.op)) {
-        if (living[t]) continue;
-        living[t] = 1;
-        for (auto o : touchers[t]) {
-          added[o] -= facts.bytes(t);
-          if (state[o] == 1) heap.push({added[o], age[o], behind(o), o});
-        }
-      }
-      for (auto o : facts.after(e.op))
-        if (--missing[o] == 0) state[o] = 1, age[o] = clock, heap.push({added[o], age[o], behind(o), o});
-    }
-    if (at != 0) detail::refuse_cycle();
-    return s;
-  }
+  schedule operator()(flow_facts const& facts) const;
   template <dataflow_graph G>
   schedule operator()(G const& g) const {
     return (*this)(flow_facts(g, no_cost{}));

@@ -71,18 +71,10 @@ void require_divisible(tensor const& x, std::string const& path, std::int64_t pa
 /// counted by the other program's clock.
 class draws_apart {
  public:
-  draws_apart() : context_(eager_context::current()) {
-    before_ = context_access::enter(context_, {});
-    if (auto* c = static_cast<step_clock*>(before_.clock)) clock_.emplace(c->apart());
-    context_access::enter(context_, {before_.seed, before_.draws, before_.stream, clock_ ? &*clock_ : nullptr});
-  }
+  draws_apart();
   draws_apart(draws_apart const&) = delete;
   draws_apart& operator=(draws_apart const&) = delete;
-  ~draws_apart() {
-    auto const now = context_access::enter(context_, before_);
-    context_access::enter(context_, {before_.seed, now.draws, before_.stream, before_.clock});
-    if (clock_ && clock_->is_used()) static_cast<step_clock*>(before_.clock)->note_increment();
-  }
+  ~draws_apart();
 
  private:
   eager_context& context_;

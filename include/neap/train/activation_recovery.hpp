@@ -113,11 +113,7 @@ class activation_recoverer {
   value_id late(program_copy& copy, value_id v);
 
   void write_merged(program_copy& copy, op_id o);
-  void write_op(program_copy& copy, op_id o) {
-    inputs_.clear();
-    for (auto v : g_.inputs(o)) inputs_.push_back(forward_[o] ? copy.value[v] : late(copy, v));
-    copy.put(o, g_.view(o), span_of(inputs_));
-  }
+  void write_op(program_copy& copy, op_id o);
 
   op_graph const& g_;
   table<op_id, unsigned char> forward_;

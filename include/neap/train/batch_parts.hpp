@@ -59,47 +59,19 @@ class batch_parts {
   /// Op o with the attributes that it has as part i, or as it is (i < 0).
   std::vector<tensor> apply_op(op_id o, std::vector<tensor> const& in, std::int64_t i = -1);
   /// What op o has made, pinned as its outputs are: in each part.
-  std::vector<tensor> pinned_as(op_id o, std::vector<tensor> made, std::source_location at) const {
-    if (g_.pins(o).empty()) return made;
-    for (std::size_t j = 0; j < made.size(); ++j)
-      (void)pinned(made[j], g_.pins(o).of_op() | g_.pins(g_.outputs(o)[j]), at);
-    return made;
-  }
+  std::vector<tensor> pinned_as(op_id o, std::vector<tensor> made, std::source_location at) const;
   /// The piece of x that part i sees.
   tensor piece_of(tensor const& x, std::int32_t axis, std::int64_t i) const;
   /// Partial results a and b as one.
-  tensor combined(combine how, tensor const& a, tensor const& b) const {
-    return how == combine::max ? maximum(a, b) : how == combine::min ? minimum(a, b) : a + b;
-  }
+  tensor combined(combine how, tensor const& a, tensor const& b) const;
 
   // ------------------------------------------------------------------ before the parts
 
   bool is_in_part(op_id o) const { return uses_.run(o) == batch_run::part || uses_.run(o) == batch_run::linear; }
   /// Whether a value that is known before the parts is put together from theirs; else it is computed as a whole.
-  bool is_swept(value_id v) const {
-    auto const o = g_.producer(v);
-    return o != nothing<op_id> && is_in_part(o) && uses_.of(v).of_weights;
-  }
+  bool is_swept(value_id v) const;
   /// Whether a part reads input k of op o as a whole that is known before.
-  bool reads_known(op_id o, std::size_t k) const {
-    auto const v = g_.inputs(o)[k];
-    auto const& x = uses_.of(v);
-    auto const p = g_.producer(v);
-    switch (uses_.run(o)) {
-      case batch_run::once: return true;
-      case batch_run::same: return p == nothing<op_id> || uses_.run(p) != batch_run::same;
-      case batch_run::linear:
-        if (x.use == batch_use::partial && x.carries) return false;
-        return p == nothing<op_id> || uses_.run(p) != batch_run::same;
-      case batch_run::part: {
-        auto const axis = uses_.input_axes(o)[k];
-        if (axis >= 0 && x.use == batch_use::piece && x.axis == axis) return p == nothing<op_id>;
-        return p == nothing<op_id> || uses_.run(p) != batch_run::same;
-      }
-      case batch_run::late: return false;
-    }
-    return false;
-  }
+  bool reads_known(op_id o, std::size_t k) const;
 
   /// Finds what is needed when, and computes what is known before the parts.
   void run_before();

@@ -75,21 +75,13 @@ class batch_uses {
   batch_value const& of(value_id v) const { return values_[v]; }
   batch_run run(op_id o) const { return runs_[o]; }
   /// Along which axis each input of a `part` is cut; -1: it is whole in each part.
-  std::span<std::int32_t const> input_axes(op_id o) const {
-    return {axes_.data() + first_axis_[o], g_.inputs(o).size()};
-  }
+  std::span<std::int32_t const> input_axes(op_id o) const;
   /// How outputs of a `part` that are no pieces are combined, as its operator says.
   combine combined(op_id o) const { return combined_[first_axis_[o]]; }
   /// Whether a mean over targets gets all of them besides (op::cross_entropy).
-  bool takes_all_targets(op_id o) const {
-    auto const* c = g_.as<op::cross_entropy>(o);
-    return c && !c->per_row && g_.inputs(o).size() == 2 && runs_[o] == batch_run::part;
-  }
+  bool takes_all_targets(op_id o) const;
   /// The op of a fixed view that shows all of its input: what detach() is in a trace.
-  bool is_detached(op_id o) const {
-    auto const* s = g_.as<op::as_strided>(o);
-    return s && fixed_[g_.output(o)] && g_.layout(g_.output(o)) == g_.layout(g_.inputs(o)[0]);
-  }
+  bool is_detached(op_id o) const;
 
  private:
   struct cut {
@@ -111,21 +103,11 @@ class batch_uses {
 
   void enter(op_id o);
 
-  bool carries_out(value_id v, bool carrying_in) const {
-    return carrying_in && is_floating(g_.type(v).element) && !fixed_[v];
-  }
-  void give_whole(op_id o, batch_value x, bool carries) {
-    runs_[o] = carries ? batch_run::same : batch_run::once;
-    x.use = batch_use::whole;
-    for (auto v : g_.outputs(o)) x.carries = carries_out(v, carries), values_[v] = x;
-  }
+  bool carries_out(value_id v, bool carrying_in) const;
+  void give_whole(op_id o, batch_value x, bool carries);
   void give_parts(op_id o, batch_value x, cut const& c, bool carrying_in);
   void enter_linear(op_id o, batch_value x);
-  void mix(op_id o, batch_value x, mixing why, op_id by) {
-    runs_[o] = batch_run::late;
-    x.use = batch_use::mixed, x.why = why, x.by = by, x.carries = false;
-    for (auto v : g_.outputs(o)) values_[v] = x;
-  }
+  void mix(op_id o, batch_value x, mixing why, op_id by);
 
   op_graph const& g_;
   std::span<value_id const> outputs_;

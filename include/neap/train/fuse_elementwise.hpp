@@ -35,9 +35,7 @@ class elementwise_fuser {
   elementwise_fuser(op_graph const& g, operator_facets const& fused);
 
   /// Takes the groups that it is given, if there are any that fit; else grows its own.
-  void find(std::span<std::vector<op_id> const> like) {
-    if (like.empty() || !take(like)) grow();
-  }
+  void find(std::span<std::vector<op_id> const> like);
   fused_graph<op_graph> write();
 
  private:
@@ -50,84 +48,19 @@ class elementwise_fuser {
   static bool is_narrow(dtype t) { return t != dtype::f64 && t != dtype::boolean; }
   static bool is_known(dtype t) { return t <= dtype::f16 || t == dtype::boolean; }
 
-  bool can_be_step(op_id o) const {
-    if (!op::detail::step_at(g_.facets(o).standard_row) || !g_.may_replace(o)) return false;
-    auto const v = g_.output(o);
-    auto const& r = g_.record(v);
-    if (r.alias != alias_kind::fresh || g_.overwrites(v) != nothing<value_id> || !g_.layout(v).is_dense() ||
-        g_.layout(v).offset != 0 || g_.bytes(r.storage) != g_.type(v).bytes())
-      return false;
-    bool known = is_known(g_.type(v).element);
-    for (auto x : g_.inputs(o)) known = known && is_known(g_.type(x).element);
-    return known;
-  }
+  bool can_be_step(op_id o) const;
 
   /// Lets one of the groups whose results a group reads join it; whether there was one.
   bool join_one(op_id o);
   /// Whether group p, whose result group o reads, may be part of o.
-  bool may_join(op_id p, op_id o) const {
-    auto const v = g_.output(p);
-    auto const s = g_.storage(v);
-    if (g_.is_kept(v) || g_.is_resident(s) || g_.is_overwritten(s) || g_.record(s).updates != 0 ||
-        !(g_.type(v).dims == g_.type(g_.output(o)).dims))
-      return false;
-    for (auto const& r : g_.uses(v))
-      if (group_[r.op] != o) return false;
-    for (auto m : members_[index(p)])
-      if (next_writer_[m] < place_[o]) return false;
-    if (is_next(p, o)) return true;
-    bytes_t waiting = 0;
-    for (auto x : inputs_of(p))
-      if (last_reader_[g_.storage(x)] <= place_[p]) waiting += g_.bytes(g_.storage(x));
-    return waiting <= g_.bytes(s);
-  }
+  bool may_join(op_id p, op_id o) const;
   /// Whether nothing is computed between the two but by them.
-  bool is_next(op_id p, op_id o) const {
-    for (std::size_t i = place_[p] + 1; i < place_[o]; ++i) {
-      auto const x = order_[i];
-      if (group_[x] == o || group_[x] == p) continue;
-      for (auto v : g_.outputs(x))
-        if (g_.record(v).alias != alias_kind::view) return false;
-    }
-    return true;
-  }
+  bool is_next(op_id p, op_id o) const;
 
   /// What a group reads, each value once, in the order in which its ops read it.
-  plain_vector<value_id> inputs_of(op_id sink) const {
-    plain_vector<value_id> in;
-    for (auto o : members_[index(sink)])
-      for (auto v : g_.inputs(o)) {
-        auto const p = g_.producer(v);
-        bool const inner = p != nothing<op_id> && group_[p] == sink;
-        if (!inner && std::find(in.begin(), in.end(), v) == in.end()) in.push_back(v);
-      }
-    return in;
-  }
+  plain_vector<value_id> inputs_of(op_id sink) const;
   /// The program of a group; none if it is too large for one, or computes in f64 and in f32.
-  std::optional<op::fused> program_of(op_id sink) const {
-    auto const in = inputs_of(sink);
-    if (in.empty() || in.size() > static_cast<std::size_t>(op::fused::most_inputs)) return {};
-    op::fused_maker make(static_cast<int>(in.size()));
-    plain_vector<value_id> made;
-    bool wide = false, narrow = false;
-    auto const see = [&](dtype t) { wide = wide || is_wide(t), narrow = narrow || is_narrow(t); };
-    for (auto v : in) see(g_.type(v).element);
-    for (auto o : members_[index(sink)]) {
-      plain_vector<int> operands;
-      for (auto v : g_.inputs(o)) {
-        auto const inner = std::find(made.begin(), made.end(), v);
-        auto const at = inner != made.end() ? inner - made.begin() + static_cast<std::ptrdiff_t>(in.size())
-                                            : std::find(in.begin(), in.end(), v) - in.begin();
-        operands.push_back(static_cast<int>(at));
-      }
-      auto const element = g_.type(g_.output(o)).element;
-      see(element);
-      if (!make.add(g_.view(o), element, span_of(operands))) return {};
-      made.push_back(g_.output(o));
-    }
-    if ((wide && narrow) || !make.made().fault(in.size()).empty()) return {};
-    return make.made();
-  }
+  std::optional<op::fused> program_of(op_id sink) const;
 
   op_graph const& g_;
   operator_facets const& fused_;

@@ -40,48 +40,25 @@ class epilogue_fuser : public operator_groups {
  public:
   using operator_type = op::matmul_epilogue;
 
-  epilogue_fuser(op_graph const& g, operator_facets const& facets)
-      : operator_groups(g, facets, "fuse_epilogues"),
-        sums_(g.storage_count()) {}
+  epilogue_fuser(op_graph const& g, operator_facets const& facets);
 
   /// Finds all there are.
   void find(std::span<std::vector<op_id> const> /*like*/);
 
  private:
   /// The product that an op adds a bias to, as its first operand; nothing if it does something else.
-  op_id biased_product(op_id sum) const {
-    if (!g_.as<op::add>(sum) || !may_join(sum)) return nothing<op_id>;
-    auto const in = g_.inputs(sum);
-    auto const product = alone_behind(in[0]);
-    if (product == nothing<op_id> || !g_.as<op::matmul>(product)) return nothing<op_id>;
-    auto const& y = g_.type(in[0]);
-    return is_floating(y.element) && g_.type(in[1]) == tensor_type{y.element, {y.dims.back()}} &&
-                   g_.type(g_.output(sum)) == y
-               ? product
-               : nothing<op_id>;
-  }
+  op_id biased_product(op_id sum) const;
   void match_activation(op_id o);
   void match_bias(op_id o);
   void match_gelu_gradient(op_id o);
   /// The sums may be of the operand, or of a dense value of more axes that is there.
   void match_sums(op_id o);
   /// Whether an op that may join gives the sums of x, dense, over all axes but the last.
-  bool sums_columns(op_id sum, value_id x) const {
-    return may_join(sum) && shows_all_of(g_.inputs(sum)[0], x) &&
-           g_.type(g_.output(sum)) == tensor_type{g_.type(x).element, {g_.type(x).dims.back()}};
-  }
+  bool sums_columns(op_id sum, value_id x) const;
   /// Whether v has the elements of x, of two axes or more, in its order.
-  bool shows_all_of(value_id v, value_id x) const {
-    return g_.layout(v).is_dense() && g_.layout(v).offset == g_.layout(x).offset &&
-           g_.type(v).element == g_.type(x).element && g_.type(v).count() == g_.type(x).count() &&
-           g_.type(v).rank() >= 1 && g_.type(v).dims.back() == g_.type(x).dims.back() &&
-           g_.record(g_.storage(v)).updates == 0;
-  }
+  bool shows_all_of(value_id v, value_id x) const;
 
-  plain_vector<value_id> inputs_of(op_id product, value_id third) const {
-    auto const in = g_.inputs(product);
-    return {in[0], in[1], third};
-  }
+  plain_vector<value_id> inputs_of(op_id product, value_id third) const;
 
   table<storage_id, plain_vector<op_id>> sums_;  // ops that sum a value of the storage
 };

@@ -61,42 +61,12 @@ class rows_fuser : public operator_groups {
   /// What reads the function's result: the first op that does, if it may, and what alone reads that one's.
   chain after_of(op_id o, chain const& before);
 
-  op_id first_reader(value_id v) const {
-    op_id first = nothing<op_id>;
-    for (auto const& u : g_.uses(v))
-      if (first == nothing<op_id> || places_.place[u.op] < places_.place[first]) first = u.op;
-    return first;
-  }
-  bool is_read_elsewhere(value_id v, op_id o) const {
-    bool elsewhere = g_.is_kept(v);
-    for (auto const& u : g_.uses(v)) elsewhere = elsewhere || u.op != o;
-    return elsewhere;
-  }
+  op_id first_reader(value_id v) const;
+  bool is_read_elsewhere(value_id v, op_id o) const;
   /// Whether an op is elementwise, may be a part of another one, and gives a value of the shape that function o has.
-  bool may_be_beside(op_id p, op_id o) const {
-    if (!op::detail::step_at(g_.facets(p).standard_row) && !g_.as<op::fused>(p)) return false;
-    bool const wide = g_.type(g_.outputs(o)[0]).element == dtype::f64;
-    auto const suits = [wide](dtype t) {
-      return t == dtype::boolean || (wide ? t == dtype::f64 : t != dtype::f64 && t <= dtype::f16);
-    };
-    bool known = may_join(p) && g_.type(g_.output(p)).dims == g_.type(g_.outputs(o)[0]).dims &&
-                 suits(g_.type(g_.output(p)).element);
-    for (auto v : g_.inputs(p)) known = known && suits(g_.type(v).element);
-    return known;
-  }
+  bool may_be_beside(op_id p, op_id o) const;
   /// Whether op p may wait until the place of op o, which comes later.
-  bool may_wait(op_id p, op_id o) const {
-    bool next = true;
-    for (std::size_t i = places_.place[p] + 1; i < places_.place[o]; ++i)
-      for (auto v : g_.outputs(places_.order[i])) next = next && g_.record(v).alias != alias_kind::fresh;
-    if (next) return true;
-    bytes_t waiting = 0;
-    auto const& made = g_.type(g_.outputs(p)[0]);
-    for (auto v : g_.inputs(p))  // vectors and statistics are small
-      if (last_reader_[g_.storage(v)] <= places_.place[p] && g_.type(v).count() == made.count())
-        waiting += g_.bytes(g_.storage(v));
-    return waiting <= made.bytes();
-  }
+  bool may_wait(op_id p, op_id o) const;
 
   /// Ops as a program whose first input is `first`, if there is one. None if it is too large.
   std::optional<chain> program_of(plain_vector<op_id> ops, value_id first) const;

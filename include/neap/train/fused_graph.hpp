@@ -51,10 +51,7 @@ class operator_groups {
   /// own.
   bool may_join(op_id o) const;
   /// What makes v, if v has no reader but one, is not kept, and its maker may join.
-  op_id alone_behind(value_id v) const {
-    auto const p = g_.producer(v);
-    return p != nothing<op_id> && g_.uses(v).size() == 1 && !g_.is_kept(v) && may_join(p) ? p : nothing<op_id>;
-  }
+  op_id alone_behind(value_id v) const;
   /// Whether ops may be one: no other op must run after one of them and before another one, by way of what is made
   /// together already.
   bool may_be_one(std::span<op_id const> ops);
@@ -84,17 +81,7 @@ class operator_groups {
       if (auto const p = g_.producer(v); p != nothing<op_id>) f(p);
     for (auto b : g_.order_after(o)) f(b);
   }
-  void put(program_copy& copy, op_id o, fused_graph<op_graph>& out) const {
-    plain_vector<value_id> in;
-    if (group_[o] == none) {
-      for (auto v : g_.inputs(o)) in.push_back(copy.value[v]);
-      return copy.put(o, g_.view(o), span_of(in));
-    }
-    auto const& made = groups_[group_[o]];
-    for (auto v : made.in) in.push_back(copy.value[v]);
-    copy.put(o, {&facets_, made.op.get()}, span_of(in), span_of(made.out));
-    out.groups.emplace_back(made.ops.begin(), made.ops.end());
-  }
+  void put(program_copy& copy, op_id o, fused_graph<op_graph>& out) const;
 
   operator_facets const& facets_;
   table<op_id, std::size_t> group_;   // an index into groups_

@@ -44,24 +44,14 @@ class recorded_graph {
   std::size_t value_count() const { return memory_.size(); }
 
  private:
-  static void require_history(tensor const& t, std::source_location at) {
-    if (!t.node()->facets && t.node()->of_gradient)
-      throw_error(context_access::place(at),
-                  {"grad: the loss depends on a gradient, ", t.type(),
-                   ", through which no other one goes where ops run at once: trace the step, or detach() it"});
-  }
-  void place(value_id v, tensor_value const& x, bool counts) {
-    if (memory_.size() <= index(v)) memory_.resize(index(v) + 1);
-    memory_[index(v)] = {x.storage, x.version, counts, false};
-  }
+  static void require_history(tensor const& t, std::source_location at);
+  void place(value_id v, tensor_value const& x, bool counts);
   /// A buffer as it was when it was read: there still, or the copy that was made when it was written.
   value_id buffer_value(tensor const& t, read_data const& data);
   /// An operator computed with value v of tensor t in a version of its storage.
   void read(tensor const& t, value_id v, std::uint32_t version, std::string_view who, std::source_location at);
   /// The version of a storage that was met first.
-  std::uint32_t meet(void const* storage, std::uint32_t version) {
-    return versions_.add(storage, version) ? version : versions_.find(storage);
-  }
+  std::uint32_t meet(void const* storage, std::uint32_t version);
 
   graph_editor edit_;
   number_map first_output_;  // by tensor_node
@@ -81,18 +71,7 @@ std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_
                                  std::span<value_id const> results, std::source_location at);
 
 /// Adds to `all` what a source that became v by updates in place was before, and to `fixed` v, if it did.
-inline void earlier_values(op_graph const& g, value_id v, std::vector<value_id>& all, std::vector<value_id>& fixed) {
-  auto const s = g.storage(v);
-  if (g.producer(v) == nothing<op_id> || g.producer(g.record(s).first) != nothing<op_id>) return;
-  if (g.record(v).version == 0) return;
-  fixed.push_back(v);
-  for (std::size_t i = 0; i < index(v); ++i)
-    if (value_id const u = id_at<value_id>(i); g.storage(u) == s && g.record(u).version < g.record(v).version)
-      if (g.producer(u) == nothing<op_id> || g.record(u).alias == alias_kind::update) {
-        all.push_back(u);
-        if (g.producer(u) != nothing<op_id>) fixed.push_back(u);
-      }
-}
+void earlier_values(op_graph const& g, value_id v, std::vector<value_id>& all, std::vector<value_id>& fixed);
 
 /// grad; a tensor that does not reach the loss gets zeros or, without them, an empty tensor.
 std::vector<tensor> gradients(tensor const& loss, std::span<tensor const> wrt, bool zeros, std::source_location at);
@@ -103,18 +82,12 @@ std::vector<tensor> gradients(tensor const& loss, std::span<tensor const> wrt, b
 /// does not depend on gets zeros. In a trace they can be differentiated again, through all operators but norms, fused
 /// attention, cross-entropy and max pooling (and a user's unary without a curve), which are then refused by name. Elsewhere
 /// they carry no history: a loss that depends on one is refused, unless it is detached.
-inline std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt,
-                                std::source_location at = std::source_location::current()) {
-  return detail::gradients(loss, wrt, true, at);
-}
-inline std::vector<tensor> grad(tensor const& loss, std::vector<tensor> const& wrt,
-                                std::source_location at = std::source_location::current()) {
-  return grad(loss, std::span<tensor const>(wrt), at);
-}
-inline std::vector<tensor> grad(tensor const& loss, std::initializer_list<tensor> wrt,
-                                std::source_location at = std::source_location::current()) {
-  return grad(loss, span_of(wrt.begin(), wrt.size()), at);
-}
+std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt,
+                         std::source_location at = std::source_location::current());
+std::vector<tensor> grad(tensor const& loss, std::vector<tensor> const& wrt,
+                         std::source_location at = std::source_location::current());
+std::vector<tensor> grad(tensor const& loss, std::initializer_list<tensor> wrt,
+                         std::source_location at = std::source_location::current());
 
 }  // namespace neap::inline v0
 

@@ -26,58 +26,44 @@ struct cross_entropy {
   std::int64_t ignored = -100;
   double label_smoothing = 0;
   tensor operator()(tensor const& logits, tensor const& targets,
-                    std::source_location at = std::source_location::current()) const {
-    return cross_entropy_loss(logits, targets, ignored, label_smoothing, at);
-  }
+                    std::source_location at = std::source_location::current()) const;
 };
 
 /// The mean of (prediction - target)^2.
 struct mse {
   tensor operator()(tensor const& prediction, tensor const& target,
-                    std::source_location at = std::source_location::current()) const {
-    return mse_loss(prediction, target, at);
-  }
+                    std::source_location at = std::source_location::current()) const;
 };
 
 /// The mean of -t log p - (1 - t) log(1 - p), p = sigmoid(logit); targets in [0, 1], booleans or whole numbers 0 and 1.
 struct binary_cross_entropy_with_logits {
   tensor operator()(tensor const& logits, tensor const& targets,
-                    std::source_location at = std::source_location::current()) const {
-    return binary_cross_entropy_with_logits_loss(logits, targets, loss_reduction::mean, at);
-  }
+                    std::source_location at = std::source_location::current()) const;
 };
 /// The same of probabilities; with logits it is exact where these are large.
 struct binary_cross_entropy {
   tensor operator()(tensor const& probabilities, tensor const& targets,
-                    std::source_location at = std::source_location::current()) const {
-    return binary_cross_entropy_loss(probabilities, targets, loss_reduction::mean, at);
-  }
+                    std::source_location at = std::source_location::current()) const;
 };
 
 /// The mean over rows of the sum of t (log t - x): of log probabilities x and probabilities t, or their logarithms.
 struct kl_divergence {
   bool log_target = false;
   tensor operator()(tensor const& log_probabilities, tensor const& targets,
-                    std::source_location at = std::source_location::current()) const {
-    return kl_divergence_loss(log_probabilities, targets, {.log_target = log_target}, at);
-  }
+                    std::source_location at = std::source_location::current()) const;
 };
 
 /// The mean of d^2 / 2 of each difference d up to delta in absolute value, beyond it of delta (|d| - delta / 2).
 struct huber {
   double delta = 1;
   tensor operator()(tensor const& prediction, tensor const& target,
-                    std::source_location at = std::source_location::current()) const {
-    return huber_loss(prediction, target, delta, loss_reduction::mean, at);
-  }
+                    std::source_location at = std::source_location::current()) const;
 };
 /// The mean of d^2 / (2 beta) up to beta in absolute value, beyond it of |d| - beta / 2.
 struct smooth_l1 {
   double beta = 1;
   tensor operator()(tensor const& prediction, tensor const& target,
-                    std::source_location at = std::source_location::current()) const {
-    return smooth_l1_loss(prediction, target, beta, loss_reduction::mean, at);
-  }
+                    std::source_location at = std::source_location::current()) const;
 };
 
 namespace detail {

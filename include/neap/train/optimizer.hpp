@@ -48,9 +48,7 @@ struct sgd {
   static constexpr std::array<std::string_view, 0> states{};
   static constexpr std::array<std::string_view, 2> numbers{"rate", "weight_decay"};
   std::array<scheduled, 2> values() const { return {rate, weight_decay}; }
-  void update(tensor const& w, tensor const& g, std::span<tensor const>, update_inputs& in) const {
-    apply(op::sgd{}, {w, g, in.numbers()});
-  }
+  void update(tensor const& w, tensor const& g, std::span<tensor const>, update_inputs& in) const;
 };
 
 /// m = beta * m + (1 - damping) * (g + weight_decay * w); w -= rate * m, or Nesterov's form: w -= rate * (g + beta * m).
@@ -61,9 +59,7 @@ struct momentum {
   static constexpr std::array<std::string_view, 1> states{"velocity"};
   static constexpr std::array<std::string_view, 4> numbers{"rate", "momentum", "damping", "weight_decay"};
   std::array<scheduled, 4> values() const { return {rate, beta, damping, weight_decay}; }
-  void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
-    apply(op::momentum{.nesterov = nesterov}, {w, g, s[0], in.numbers()});
-  }
+  void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const;
 };
 
 /// momentum in Nesterov's form (Sutskever et al. 2013).
@@ -73,9 +69,7 @@ struct nesterov {
   static constexpr auto states = momentum::states;
   static constexpr auto numbers = momentum::numbers;
   std::array<scheduled, 4> values() const { return {rate, beta, 0, weight_decay}; }
-  void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
-    momentum{.nesterov = true}.update(w, g, s, in);
-  }
+  void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const;
 };
 
 /// Kingma and Ba 2015; the decay is added to the gradient.
@@ -85,9 +79,7 @@ struct adam {
   static constexpr std::array<std::string_view, 2> states{"first_moment", "second_moment"};
   static constexpr std::array<std::string_view, 5> numbers{"rate", "beta1", "beta2", "epsilon", "weight_decay"};
   std::array<scheduled, 5> values() const { return {rate, beta1, beta2, epsilon, weight_decay}; }
-  void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
-    apply(op::adam{}, {w, g, s[0], s[1], in.now(), in.numbers()});
-  }
+  void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const;
 };
 
 /// Loshchilov and Hutter 2019; the weight itself decays, by rate * weight_decay.
@@ -97,9 +89,7 @@ struct adamw {
   static constexpr auto states = adam::states;
   static constexpr auto numbers = adam::numbers;
   std::array<scheduled, 5> values() const { return {rate, beta1, beta2, epsilon, weight_decay}; }
-  void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
-    apply(op::adamw{}, {w, g, s[0], s[1], in.now(), in.numbers()});
-  }
+  void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const;
 };
 
 /// Chen et al. 2023: the sign of a blend of momentum and gradient, and decoupled decay. One state, and no weight moves by
@@ -110,9 +100,7 @@ struct lion {
   static constexpr std::array<std::string_view, 1> states{"momentum"};
   static constexpr std::array<std::string_view, 4> numbers{"rate", "beta1", "beta2", "weight_decay"};
   std::array<scheduled, 4> values() const { return {rate, beta1, beta2, weight_decay}; }
-  void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
-    apply(op::lion{}, {w, g, s[0], in.numbers()});
-  }
+  void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const;
 };
 
 /// What a state of the weight's shape is: f64 for f64 weights, f32 for all others.
@@ -129,17 +117,8 @@ struct adafactor {
   static constexpr std::array<std::string_view, 5> numbers{"rate", "power", "epsilon", "threshold", "weight_decay"};
   std::array<scheduled, 5> values() const { return {rate, power, epsilon, threshold, weight_decay}; }
   /// Of the columns; of the rows, where there are any.
-  std::vector<tensor_type> state_types(tensor const& w, std::string_view) const {
-    detail::weight_matrix const m(w.shape());
-    auto const element = state_like(w).element;
-    if (w.rank() < 2) return {{element, {m.columns}}};
-    return {{element, {m.columns}}, {element, {m.rows}}};
-  }
-  void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
-    tensor const dense = contiguous(g);
-    if (s.size() == 2) apply(op::adafactor{}, {w, dense, s[0], s[1], in.now(), in.numbers()});
-    else apply(op::adafactor{}, {w, dense, s[0], in.now(), in.numbers()});
-  }
+  std::vector<tensor_type> state_types(tensor const& w, std::string_view) const;
+  void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const;
 };
 
 /// Jordan et al. 2024: weights of two axes or more, as matrices of their first axis by all others, take steps along their
@@ -163,15 +142,11 @@ struct muon {
   static constexpr std::array<std::string_view, 8> numbers{"rate",           "momentum",           "weight_decay",
                                                            "others.rate",    "others.beta1",       "others.beta2",
                                                            "others.epsilon", "others.weight_decay"};
-  std::array<scheduled, 8> values() const {
-    return {rate, beta, weight_decay, others.rate, others.beta1, others.beta2, others.epsilon, others.weight_decay};
-  }
+  std::array<scheduled, 8> values() const;
   /// Patterns of paths that must not be in vain.
   std::span<std::string const> patterns() const { return use_adamw_for; }
   /// A matrix has the first of the states alone.
-  std::vector<tensor_type> state_types(tensor const& w, std::string_view path) const {
-    return std::vector<tensor_type>(is_matrix(w, path) ? 1 : 2, state_like(w));
-  }
+  std::vector<tensor_type> state_types(tensor const& w, std::string_view path) const;
   void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const;
 
  private:
@@ -199,10 +174,7 @@ std::vector<tensor_type> state_types(Optimizer const& o, tensor const& weight, s
 /// taken. They take memory once they are used. A copy is another handle to the same states.
 class training_state {
  public:
-  training_state()
-      : steps_(detail::make_owned({dtype::i64, {}}, initialiser::constant(0), role::state)),
-        loss_scale_(detail::make_owned({dtype::f64, {}}, initialiser::constant(0), role::state)),
-        good_steps_(detail::make_owned({dtype::i64, {}}, initialiser::constant(0), role::state)) {}
+  training_state();
 
   /// An i64 scalar, for step_clock.
   tensor const& counter() const { return steps_; }
@@ -233,14 +205,10 @@ namespace detail {
 /// While it lives a step is taken; one that ends without finish() was none, and is not counted.
 class step_attempt {
  public:
-  explicit step_attempt(training_state const& s)
-      : count_(reinterpret_cast<std::int64_t*>(s.counter().storage()->data())),
-        before_(*count_) {}
+  explicit step_attempt(training_state const& s);
   step_attempt(step_attempt const&) = delete;
   step_attempt& operator=(step_attempt const&) = delete;
-  ~step_attempt() {
-    if (!finished_) *count_ = before_;
-  }
+  ~step_attempt();
   void finish() { finished_ = true; }
 
  private:

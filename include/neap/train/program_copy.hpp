@@ -21,12 +21,7 @@ class program_copy {
   void put(op_id o, operator_view what, std::span<value_id const> inputs, std::span<value_id const> outputs,
            int shift = 0);
   /// Value `now` of the copy has the place, the name, the role and the pins of v.
-  void stands_for(value_id v, value_id now) {
-    value[v] = now;
-    edit.set_name(now, g_.name(v));
-    edit.set_role(now, g_.role(v));
-    if (!g_.pins(v).empty()) edit.add_pins(now, g_.pins(v));
-  }
+  void stands_for(value_id v, value_id now);
   /// Keeps what was kept; the copy.
   op_graph finish();
 

@@ -32,42 +32,24 @@ class scheduled {
   /// From `first` to `last` along half a cosine (Loshchilov and Hutter 2017), reached in step `steps`; `last` from then on.
   /// Of this and the following: throws neap::error for fewer steps than 0, and for numbers that are NaN or infinite.
   static scheduled cosine(double first, double last, std::int64_t steps,
-                          std::source_location at = std::source_location::current()) {
-    return scheduled(form::cosine, first, last, steps, 1, at);
-  }
+                          std::source_location at = std::source_location::current());
   /// From `first` to `last` in a straight line, reached in step `steps`.
   static scheduled linear(double first, double last, std::int64_t steps,
-                          std::source_location at = std::source_location::current()) {
-    return scheduled(form::polynomial, first, last, steps, 1, at);
-  }
+                          std::source_location at = std::source_location::current());
   /// From `first` to `last` as (1 - t)^power: last + (first - last) (1 - step / steps)^power.
   static scheduled polynomial(double first, double last, std::int64_t steps, double power,
-                              std::source_location at = std::source_location::current()) {
-    return scheduled(form::polynomial, first, last, steps, power, at);
-  }
+                              std::source_location at = std::source_location::current());
   /// `first`, multiplied by `factor` after each `every` steps.
   static scheduled staircase(double first, double factor, std::int64_t every,
-                             std::source_location at = std::source_location::current()) {
-    return scheduled(form::staircase, first, 0, every, factor, at);
-  }
+                             std::source_location at = std::source_location::current());
 
   /// The same after a start of `steps` steps that rises in a straight line: step k of them has k / steps of what the
   /// schedule gives. (The schedule itself counts from the first step on.) Throws neap::error for fewer steps than 0, and for more
   /// than a cosine, line or polynomial has.
-  scheduled warm_up(std::int64_t steps, std::source_location at = std::source_location::current()) const {
-    if (steps < 0) throw_error(at, {"scheduled::warm_up: ", steps, " steps"});
-    if ((form_ == form::cosine || form_ == form::polynomial) && steps > steps_)
-      throw_error(at, {"scheduled::warm_up: ", steps, " steps, and the schedule has ", steps_});
-    scheduled s = *this;
-    s.warm_up_ = steps;
-    return s;
-  }
+  scheduled warm_up(std::int64_t steps, std::source_location at = std::source_location::current()) const;
 
   /// The number of step `step`, which is at least 1.
-  double at(std::int64_t step) const {
-    double const x = plain(step);
-    return step < warm_up_ ? x * static_cast<double>(step) / static_cast<double>(warm_up_) : x;
-  }
+  double at(std::int64_t step) const;
 
  private:
   enum class form : std::uint8_t { constant, cosine, polynomial, staircase };
@@ -82,30 +64,9 @@ class scheduled {
     F f;
   };
 
-  scheduled(form how, double first, double last, std::int64_t steps, double power, std::source_location const& at)
-      : form_(how),
-        first_(first),
-        last_(last),
-        power_(power),
-        steps_(steps) {
-    if (steps < 0) throw_error(at, {"scheduled: ", steps, " steps"});
-    for (double const x : {first, last, power})
-      if (!std::isfinite(x)) throw_error(at, {"scheduled: ", x, " is no number for a schedule"});
-  }
+  scheduled(form how, double first, double last, std::int64_t steps, double power, std::source_location const& at);
 
-  double plain(std::int64_t step) const {
-    if (user_) return user_->call(step);
-    if (form_ == form::constant) return first_;
-    if (form_ == form::staircase) {
-      auto const stair = steps_ < 1 ? 0 : (step - 1) / steps_;
-      return first_ * std::pow(power_, static_cast<double>(stair));
-    }
-    if (step >= steps_) return last_;
-    double const t = static_cast<double>(step) / static_cast<double>(steps_);
-    double const left =
-        form_ == form::cosine ? 0.5 * (1 + std::cos(3.14159265358979323846 * t)) : std::pow(1 - t, power_);
-    return last_ + (first_ - last_) * left;
-  }
+  double plain(std::int64_t step) const;
 
   form form_ = form::constant;
   double first_ = 0, last_ = 0, power_ = 1;
@@ -114,3 +75,7 @@ class scheduled {
 };
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/train/impl/scheduled.ipp>
+#endif

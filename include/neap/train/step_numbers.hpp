@@ -76,17 +76,9 @@ class step_numbers {
   tensor const& scale(dtype t) const { return finds_scale() ? found_.scale : t == dtype::f64 ? scale64_ : scale32_; }
   tensor const& unscale() const { return unscale_; }
   /// The numbers of the group of a weight, in the optimizer's order.
-  tensor const& of(std::string_view path) {
-    for (std::size_t i = 1; i < groups_.size(); ++i)
-      if (matches(groups_[i].match, path)) return groups_[i].used = true, groups_[i].numbers;
-    return groups_.front().numbers;
-  }
+  tensor const& of(std::string_view path);
   /// The pattern of a group that no weight has been found in; empty if there is none.
-  std::string_view unused_group() const {
-    for (std::size_t i = 1; i < groups_.size(); ++i)
-      if (!groups_[i].used) return groups_[i].match.empty() ? "(empty)" : std::string_view(groups_[i].match);
-    return {};
-  }
+  std::string_view unused_group() const;
   /// The tensors that set() writes, and their names.
   std::vector<named_tensor> sources() const;
 
@@ -95,9 +87,7 @@ class step_numbers {
 
   /// Writes the numbers of the next step, by the counter of those that were taken. Throws neap::error for settings that
   /// the step has no use for.
-  void set(step_settings const& s, std::source_location at) const {
-    set(s, *reinterpret_cast<std::int64_t const*>(counter_.storage()->data()) + 1, at);
-  }
+  void set(step_settings const& s, std::source_location at) const;
   /// The same for the step of this number.
   void set(step_settings const& s, std::int64_t step, std::source_location at) const;
 
@@ -123,23 +113,12 @@ class step_numbers {
 
   /// What a number must be, by its name; of names that are not the library's nothing is known.
   enum class demand : std::uint8_t { none, not_negative, below_one };
-  demand demand_on(std::size_t k) const {
-    for (auto const* name : {"rate", "weight_decay", "epsilon", "momentum"})
-      if (is_named(k, name)) return demand::not_negative;
-    for (auto const* name : {"beta1", "beta2"})
-      if (is_named(k, name)) return demand::below_one;
-    return demand::none;
-  }
-  static bool may_be(demand d, double x) {
-    return d == demand::none || (x >= 0 && x < (d == demand::below_one ? 1 : std::numeric_limits<double>::infinity()));
-  }
+  demand demand_on(std::size_t k) const;
+  static bool may_be(demand d, double x);
   /// Throws neap::error if a group changes a number that the optimizer has not.
   void require_number(parameter_group const& g, char const* what, bool changed) const;
   /// "rate", and "others.rate" of an optimizer that updates some weights in another way.
-  bool is_named(std::size_t k, std::string_view what) const {
-    auto const name = names_[k];
-    return name.ends_with(what) && (name.size() == what.size() || name[name.size() - what.size() - 1] == '.');
-  }
+  bool is_named(std::size_t k, std::string_view what) const;
 
   struct group {
     std::string match;

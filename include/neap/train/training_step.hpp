@@ -124,9 +124,7 @@ class step_verdict {
   }
   step_verdict(step_verdict const&) = delete;
   step_verdict& operator=(step_verdict const&) = delete;
-  ~step_verdict() {
-    if (numbers_.finds_scale()) numbers_.set_unscale({});
-  }
+  ~step_verdict();
 
   /// The sum of the gradients' squares; empty where all steps count.
   tensor const& see(std::vector<tensor>& gradients);
@@ -379,14 +377,7 @@ training_program<Ops> training_step(Model& model, Sample const& sample, Loss con
 class eager_result : public tensor {
  public:
   eager_result() = default;
-  explicit eager_result(detail::step_results made, std::vector<std::string> trained)
-      : tensor(made.loss.detach()),
-        outputs_(std::move(made.outputs)),
-        trained_(std::move(trained)),
-        gradients_(std::move(made.gradients)) {
-    for (auto& o : outputs_) o.tensor = o.tensor.detach();
-    for (auto& g : gradients_) g = g.detach();
-  }
+  explicit eager_result(detail::step_results made, std::vector<std::string> trained);
 
   /// What the loss gave beside the number, by its name. Throws neap::error if there is no such output.
   tensor output(std::string_view name, std::source_location at = std::source_location::current()) const;

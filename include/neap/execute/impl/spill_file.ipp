@@ -89,3 +89,51 @@ NEAP_FUNC digest spill_file::checksum(void const* memory, bytes_t bytes) {
 }
 
 }  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+
+NEAP_FUNC spill_file::~spill_file() {
+  {
+    std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  wake_.notify_all();
+  worker_.join();
+  ::close(file_);
+}
+
+NEAP_FUNC char const* spill_file::write(request const& r) {
+  auto& s = slots_[r.slot];
+  s.stored = false;
+  auto const* p = static_cast<std::byte const*>(r.memory);
+  for (bytes_t done = 0; done < s.bytes;) {
+    auto const n = ::pwrite(file_, p + done, static_cast<std::size_t>(s.bytes - done), s.offset + done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return "cannot be written";
+    done += n;
+  }
+  s.sum = checksum(r.memory, s.bytes);
+  s.stored = true;
+  written_ += s.bytes;
+  return nullptr;
+}
+
+NEAP_FUNC char const* spill_file::read(request const& r) {
+  auto& s = slots_[r.slot];
+  errno = 0;
+  if (!s.stored) return "a block is read that was never written";
+  auto* p = static_cast<std::byte*>(r.memory);
+  for (bytes_t done = 0; done < s.bytes;) {
+    auto const n = ::pread(file_, p + done, static_cast<std::size_t>(s.bytes - done), s.offset + done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return "cannot be read";
+    if (n == 0) return "is shorter than what was written";
+    done += n;
+  }
+  errno = 0;
+  if (checksum(r.memory, s.bytes) != s.sum) return "came back with other bytes than were written";
+  read_ += s.bytes;
+  return nullptr;
+}
+
+}  // namespace neap::inline v0

@@ -413,3 +413,148 @@ NEAP_FUNC void graph_editor::update_digests() {
 }
 
 }  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+
+NEAP_FUNC op_id graph_editor::add_opaque(std::string_view target, op::opaque what, std::span<value_id const> inputs,
+                                         std::span<output_rule const> outputs, std::string_view name,
+                                         std::string_view details, std::span<dim_link const> links) {
+  int const kind = kind_of(&facets_of<op::opaque>);
+  check_inputs(inputs);
+  what.target = intern_often(target), what.details = intern_often(details);
+  digest_texts(kind, what);
+  what.links = intern_often(to_text(links));
+  what.known_kind = what.known = 0;
+  op_id const id = append(kind, &what, inputs, outputs);
+  g_.ops_[id].name = intern(name);
+  return id;
+}
+
+NEAP_FUNC void graph_editor::replace_uses(value_id from, value_id to) {
+  if (from == to) return;
+  auto const turn = [&](use u) {
+    if (g_.inputs(u.op)[u.argument] == from) set_input(u.op, u.argument, to);
+  };
+  if (index(from) < old_values_)
+    for (auto const& u : g_.uses_[from]) turn(u);
+  for (std::size_t i = 0, n = reads_.size(); i < n; ++i)
+    if (reads_[i].value == from) turn(reads_[i].by);
+  if (g_.values_[from].kept) {
+    auto const r = g_.values_[from].role;
+    auto const at = std::find(g_.kept_.begin(), g_.kept_.end(), from);
+    if (g_.values_[to].kept) g_.kept_.erase(at, at + 1);
+    else *at = to;
+    g_.values_[from].kept = false, g_.values_[to].kept = true;
+    touch(from);
+    set_role(to, r);
+  }
+}
+
+NEAP_FUNC value_id graph_editor::new_value(op_id producer, layout_id layout, alias_kind alias, int of, bytes_t bytes,
+                                           storage_id shared) {
+  value_record r;
+  r.layout = layout;
+  r.producer = producer;
+  r.alias = alias;
+  r.of = static_cast<std::int16_t>(of);
+  r.storage = shared;
+  value_id const v = g_.values_.push_back(r);
+  if (shared == nothing<storage_id>) g_.values_[v].storage = g_.storages_.push_back({bytes, v, 0, false, false});
+  return v;
+}
+
+NEAP_FUNC void graph_editor::add_output(op_id o, std::span<value_id const> inputs, layout_id layout, alias_kind alias,
+                                        int of, bytes_t bytes, std::uint32_t name) {
+  storage_id shared = nothing<storage_id>;
+  std::uint16_t version = 0;
+  if (alias == alias_kind::fresh) {
+    if (of >= 0) order_changed_ = true;
+  } else {
+    value_id const base = of >= 0 ? inputs[static_cast<std::size_t>(of)]
+                                  : id_at<value_id>(g_.ops_[o].first_output + static_cast<std::size_t>(-2 - of));
+    if (index(base) < g_.value_count()) {
+      auto const& b = g_.values_[base];
+      shared = b.storage;
+      version = b.version;
+      if (alias == alias_kind::update) {
+        version = next(version);
+        if (index(shared) < g_.storage_count()) count_update(shared);
+        order_changed_ = true;
+      }
+    } else {  // comes later (add_given): a place until then, so that every value has a storage
+      shared = storage_id{0};
+      aliases_changed_ = true;
+    }
+  }
+  value_id const v = new_value(o, layout, alias, of, bytes, shared);
+  g_.values_[v].version = version;
+  g_.values_[v].name = name;
+}
+
+NEAP_FUNC bool graph_editor::gives_types_of(op_id o, operator_view known) {
+  layouts_.clear();
+  for (auto v : g_.inputs(o)) layouts_.push_back(tensor_layout::dense(g_.type(v)));
+  shape_context shapes(known.facets->name, span_of(layouts_));
+  try {
+    known.facets->infer(known.bytes, shapes);
+  } catch (error const&) { return false; }
+  auto const out = shapes.outputs();
+  if (out.size() != g_.outputs(o).size()) return false;
+  for (std::size_t j = 0; j < out.size(); ++j)
+    if (!(out[j].layout.type == g_.type(g_.outputs(o)[j]))) return false;
+  return true;
+}
+
+NEAP_FUNC bool graph_editor::order_overwrites(plain_vector<std::uint64_t>& pairs) {
+  for (auto& s : g_.storages_) s.overwritten = false;
+  table<storage_id, std::uint32_t> of_storage;
+  plain_vector<writer> writers;
+  for (auto v : g_.values()) {
+    auto const base = g_.overwrites(v);
+    if (base == nothing<value_id>) continue;
+    if (of_storage.empty()) of_storage.assign(g_.storage_count(), no_id);
+    auto const s = g_.storage(base);
+    g_.storages_[s].overwritten = true;
+    writers.push_back({g_.producer(v), of_storage[s]});
+    of_storage[s] = static_cast<std::uint32_t>(writers.size() - 1);
+  }
+  if (writers.empty()) return false;
+  for (auto v : g_.values())
+    for (auto w = of_storage[g_.storage(v)]; w != no_id; w = writers[w].next)
+      for (auto const& u : g_.uses_[v])
+        if (u.op != writers[w].op) pairs.push_back(pair_of(writers[w].op, u.op));
+  return true;
+}
+
+NEAP_FUNC bool graph_editor::order_updates(plain_vector<std::uint64_t>& pairs) {
+  plain_vector<std::uint32_t> first;  // where a storage's versions begin, in a list of all that are overwritten
+  for (auto v : g_.values()) {
+    auto const& r = g_.values_[v];
+    if (r.alias != alias_kind::update) continue;
+    if (first.empty()) first.assign(g_.storage_count() + 1, 0);
+    auto& count = first[index(r.storage) + 1];
+    count = std::max<std::uint32_t>(count, r.version);
+  }
+  if (first.empty()) return false;
+  for (std::size_t s = 1; s < first.size(); ++s) first[s] += first[s - 1];
+  plain_vector<writer> writers;
+  plain_vector<std::uint32_t> of_version(first.back(), no_id);
+  for (auto v : g_.values()) {
+    auto const& r = g_.values_[v];
+    if (r.alias != alias_kind::update) continue;
+    auto& head = of_version[first[index(r.storage)] + r.version - 1];
+    writers.push_back({r.producer, head});
+    head = static_cast<std::uint32_t>(writers.size() - 1);
+  }
+  for (auto v : g_.values()) {
+    auto const& r = g_.values_[v];
+    auto const at = first[index(r.storage)] + r.version;
+    if (at >= first[index(r.storage) + 1]) continue;
+    for (auto w = of_version[at]; w != no_id; w = writers[w].next)
+      for (auto const& u : g_.uses_[v])
+        if (u.op != writers[w].op) pairs.push_back(pair_of(writers[w].op, u.op));
+  }
+  return true;
+}
+
+}  // namespace neap::inline v0

@@ -19,10 +19,7 @@ struct add : scalar_function<2, false> {
   NEAP_HD T operator()(T a, T b) const {
     return a + b;
   }
-  void gradient(gradient_context& c) const {
-    for (int i : {0, 1})
-      if (c.wants(i)) c.give(i, reduced_to(c, c.grad(), c.type(c.in(i)).dims));
-  }
+  void gradient(gradient_context& c) const;
 };
 struct sub : scalar_function<2, false> {
   static constexpr std::string_view name = "sub";
@@ -30,10 +27,7 @@ struct sub : scalar_function<2, false> {
   NEAP_HD T operator()(T a, T b) const {
     return a - b;
   }
-  void gradient(gradient_context& c) const {
-    if (c.wants(0)) c.give(0, reduced_to(c, c.grad(), c.type(c.in(0)).dims));
-    if (c.wants(1)) c.give(1, c.emit(neg{}, {reduced_to(c, c.grad(), c.type(c.in(1)).dims)}));
-  }
+  void gradient(gradient_context& c) const;
 };
 struct mul : scalar_function<2, false> {
   static constexpr std::string_view name = "mul";
@@ -41,10 +35,7 @@ struct mul : scalar_function<2, false> {
   NEAP_HD T operator()(T a, T b) const {
     return a * b;
   }
-  void gradient(gradient_context& c) const {
-    for (int i : {0, 1})
-      if (c.wants(i)) c.give(i, reduced_to(c, c.emit(mul{}, {c.grad(), c.in(1 - i)}), c.type(c.in(i)).dims));
-  }
+  void gradient(gradient_context& c) const;
 };
 
 namespace detail {
@@ -54,3 +45,7 @@ inline value_id difference(gradient_context& c, value_id a, value_id b) { return
 }  // namespace detail
 
 }  // namespace neap::inline v0::op
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/impl/arithmetic.ipp>
+#endif

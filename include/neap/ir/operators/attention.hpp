@@ -13,44 +13,14 @@ namespace neap::inline v0::op {
 
 namespace detail {
 /// [B, H, T, D] whose elements lie in [B, T, H, D] order, so that joining the heads is a view.
-inline tensor_layout heads_inside(tensor_type const& t) {
-  auto const& d = t.dims;
-  return {t, {d[1] * d[2] * d[3], d[3], d[1] * d[3], 1}, 0};
-}
+tensor_layout heads_inside(tensor_type const& t);
 /// Each row of [B, H, T, D] is dense, and no two of a head share elements (a broadcast T).
-inline bool has_rows_apart(tensor_layout const& l) {
-  return l.has_dense_rows() && (l.type.dims[2] <= 1 || l.strides[2] >= l.type.dims[3] || l.has_no_elements());
-}
-inline void require_rows_apart(shape_context& c, int i) {
-  c.require(has_rows_apart(c.layout(i)), "rows of input ", i, " must be dense and apart, was given ", c.in(i),
-            " with strides ", c.layout(i).strides);
-}
-inline void require_attention(shape_context& c, int q, bool causal) {
-  int const k = q + 1, v = q + 2;
-  for (int i : {q, k, v}) {
-    c.require(c.in(i).rank() == 4, "needs [batch, heads, length, depth], was given ", c.in(i));
-    require_floating(c, i);
-    require_same_element(c, q, i);
-    require_rows_apart(c, i);
-  }
-  auto const &a = c.in(q).dims, &b = c.in(k).dims, &d = c.in(v).dims;
-  c.require(a[0] == b[0] && a[0] == d[0] && b[1] == d[1] && b[2] == d[2] && a[3] == b[3], "q ", a, ", k ", b, " and v ",
-            d, " do not fit");
-  c.require(b[1] > 0 && a[1] % b[1] == 0, "heads of keys must divide those of queries, ", a, " and ", b);
-  c.require(b[2] > 0 || a[2] == 0, "needs at least one key, was given ", b);
-  c.require(!causal || a[2] == b[2], "causal attention needs as many keys as queries, ", a, " and ", b);
-}
-inline double attention_products(tensor_type const& q, tensor_type const& v, bool causal) {
-  return (causal ? 0.5 : 1.0) * static_cast<double>(q.count()) * static_cast<double>(v.dims[2]) *
-         (1 + static_cast<double>(v.dims[3]) / static_cast<double>(std::max<std::int64_t>(1, q.dims[3])));
-}
+bool has_rows_apart(tensor_layout const& l);
+void require_rows_apart(shape_context& c, int i);
+void require_attention(shape_context& c, int q, bool causal);
+double attention_products(tensor_type const& q, tensor_type const& v, bool causal);
 /// Batches, and heads where keys have as many as queries.
-inline void relate_heads(dim_context& c, int q, int inputs) {
-  bool const grouped = c.in(q).dims[1] != c.in(q + 1).dims[1];
-  for (int i = 0; i < inputs; ++i)
-    for (int j = 0; j < c.output_count(); ++j)
-      for (int k = 0; k < (grouped ? 1 : 2); ++k) c.same(i, k, j, k);
-}
+void relate_heads(dim_context& c, int q, int inputs);
 }  // namespace detail
 
 /// dy, q, k, v, y, lse, [dlse] -> dq, dk, dv.
@@ -61,33 +31,10 @@ struct attention_grad {
   static constexpr auto attributes() {
     return std::array{field<&attention_grad::causal>("causal"), field<&attention_grad::scale>("scale")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(6, 7);
-    detail::require_attention(c, 1, causal);
-    shape y = c.in(1).dims;
-    y[3] = c.in(3).dims[3];
-    detail::require_dims(c, 4, y, "the result");
-    detail::require_same_type(c, 0, 4);
-    for (int i : {0, 4}) detail::require_same_element(c, 1, i), detail::require_rows_apart(c, i);
-    detail::require_dims(c, 5, detail::without_last(y), "logsumexp");
-    detail::require_dense(c, 5);
-    c.require(c.in(5).element == computed_in(c.in(1).element), "logsumexp must be ", computed_in(c.in(1).element),
-              ", was given ", c.in(5));
-    if (c.arity() > 6) detail::require_same_type(c, 5, 6);
-    for (int i : {1, 2, 3}) c.fresh(detail::heads_inside(c.in(i)));
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_heads(c, 1, c.arity()); }
-  work cost(work_context const& c) const {
-    work w = detail::streaming_work(c, 0);
-    w.flops = 5 * detail::attention_products(c.in[1].type, c.in[3].type, causal);
-    return w;
-  }
-  bytes_t workspace(work_context const& c) const {
-    if (is_low(c.out[0].type.element))
-      return detail::widened_workspace(c, {}, [&](work_context const& wide) { return workspace(wide); });
-    return neap::attention_gradient_workspace(c.in[1].type.dims, c.in[2].type.dims, c.in[3].type.dims, {causal, scale},
-                                              c.in[1].type.element, detail::planned_threads());
-  }
+  work cost(work_context const& c) const;
+  bytes_t workspace(work_context const& c) const;
 };
 /// q [B, H, T, D], k [B, K, S, D], v [B, K, S, E] -> y [B, H, T, E] = softmax(scale * q k^T) v and the logarithms of the
 /// softmax's sums [B, H, T], in f32 for bf16 and f16. K divides H. scale 0 means 1 / sqrt(D). y lies in [B, T, H, E] order
@@ -100,38 +47,11 @@ struct attention {
   static constexpr auto attributes() {
     return std::array{field<&attention::causal>("causal"), field<&attention::scale>("scale")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(3, 3);
-    detail::require_attention(c, 0, causal);
-    tensor_type y = c.in(0);
-    y.dims[3] = c.in(2).dims[3];
-    c.fresh(detail::heads_inside(y));
-    c.fresh(tensor_type{computed_in(y.element), detail::without_last(y.dims)});
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_heads(c, 0, 3); }
-  work cost(work_context const& c) const {
-    work w = detail::streaming_work(c, 0);
-    w.flops = 2 * detail::attention_products(c.in[0].type, c.in[2].type, causal);
-    return w;
-  }
-  bytes_t workspace(work_context const& c) const {
-    if (is_low(c.out[0].type.element))
-      return detail::widened_workspace(c, {}, [&](work_context const& wide) { return workspace(wide); });
-    return neap::attention_workspace(c.in[0].type.dims, c.in[1].type.dims, c.in[2].type.dims, {causal, scale},
-                                     c.in[0].type.element, detail::planned_threads());
-  }
-  void gradient(gradient_context& c) const {
-    value_id g = c.grad(0), of_sums = c.grad(1);
-    auto const y = c.type(c.out(0));
-    g = g == nothing<value_id>                ? c.emit(fill{y.dims, y.element, 0}, {})
-        : detail::has_rows_apart(c.layout(g)) ? g
-                                              : c.emit(copy{}, {g});
-    std::vector<value_id> in{g, c.in(0), c.in(1), c.in(2), c.out(0), c.out(1)};
-    if (of_sums != nothing<value_id>) in.push_back(of_sums);
-    auto const all = c.emit_all(attention_grad{causal, scale}, span_of(in));
-    for (int i : {0, 1, 2})
-      if (c.wants(i)) c.give(i, all[static_cast<std::size_t>(i)]);
-  }
+  work cost(work_context const& c) const;
+  bytes_t workspace(work_context const& c) const;
+  void gradient(gradient_context& c) const;
 };
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, attention const& op, kernel_arguments const& a) {
@@ -152,3 +72,7 @@ void run(Backend& b, attention_grad const& op, kernel_arguments const& a) {
 }
 
 }  // namespace neap::inline v0::op
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/impl/attention.ipp>
+#endif

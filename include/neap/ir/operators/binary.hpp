@@ -12,14 +12,7 @@ struct div : scalar_function<2, true> {
   NEAP_HD T operator()(T a, T b) const {
     return a / b;
   }
-  void gradient(gradient_context& c) const {
-    value_id const over_b = c.emit(div{}, {c.grad(), c.in(1)});  // dL/da; dL/db is that times -y
-    if (c.wants(0)) c.give(0, reduced_to(c, over_b, c.type(c.in(0)).dims));
-    if (c.wants(1)) {
-      value_id const g = reduced_to(c, c.emit(mul{}, {over_b, c.out(0)}), c.type(c.in(1)).dims);
-      c.give(1, c.emit(neg{}, {g}));
-    }
-  }
+  void gradient(gradient_context& c) const;
 };
 
 struct greater;
@@ -32,11 +25,7 @@ struct comparison {
   static constexpr int map_inputs = 2;
   static constexpr bool elementwise = true, integral = true;
   static constexpr precision_rule precision = precision_use::full;
-  void infer(shape_context& c) const {
-    c.require_arity(2, 2);
-    require_same_element(c, 0, 1);
-    c.fresh(tensor_type{dtype::boolean, broadcast(c)});
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { relate_all_aligned(c); }
   void gradient(gradient_context&) const {}
 };
@@ -75,12 +64,6 @@ struct where {
 template <class Backend>
 void run(Backend& b, where const&, kernel_arguments const& a) {
   neap::where(b, a.out[0], a.in[0], a.in[1], a.in[2]);
-}
-inline void where::gradient(gradient_context& c) const {
-  auto const element = c.type(c.grad()).element;
-  value_id const zero = c.emit(fill{{}, element, 0}, {});
-  if (c.wants(1)) c.give(1, reduced_to(c, c.emit(where{}, {c.in(0), c.grad(), zero}), c.type(c.in(1)).dims));
-  if (c.wants(2)) c.give(2, reduced_to(c, c.emit(where{}, {c.in(0), zero, c.grad()}), c.type(c.in(2)).dims));
 }
 
 namespace detail {
@@ -121,16 +104,11 @@ struct pow_op : scalar_function<2, true> {
   NEAP_HD T operator()(T a, T b) const {
     return detail::power(a, b);
   }
-  void gradient(gradient_context& c) const {
-    if (c.wants(0)) {  // g * b * y / a
-      value_id const slope = c.emit(mul{}, {c.emit(div{}, {c.out(0), c.in(0)}), c.in(1)});
-      c.give(0, reduced_to(c, c.emit(mul{}, {slope, c.grad()}), c.type(c.in(0)).dims));
-    }
-    if (c.wants(1)) {  // g * y * log a
-      value_id const slope = c.emit(mul{}, {c.out(0), c.emit(log{}, {c.in(0)})});
-      c.give(1, reduced_to(c, c.emit(mul{}, {slope, c.grad()}), c.type(c.in(1)).dims));
-    }
-  }
+  void gradient(gradient_context& c) const;
 };
 
 }  // namespace neap::inline v0::op
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/impl/binary.ipp>
+#endif

@@ -28,28 +28,11 @@ class widened_arguments {
   static constexpr std::size_t most = 12;                   // inputs and outputs
   static constexpr bytes_t group_bytes = bytes_t{1} << 20;  // of the widened samples, about
 
-  widened_arguments(std::span<tensor_layout const> in, std::span<tensor_layout const> out, shared_arguments shared)
-      : shared_(shared) {
-    for (auto const& l : in) add(l.type, true);
-    for (auto const& l : out) add(l.type, false);
-    find_groups();
-    for (std::size_t i = 0; i < count_; ++i) {
-      auto const& l = i < inputs_ ? in[i] : out[i - inputs_];
-      layouts_[i] = neap::is_low(l.type.element) ? tensor_layout::dense(of_group(i, group_)) : l;
-      if (has_samples(i)) layouts_[i].type.dims[0] = group_;
-    }
-  }
-  widened_arguments(kernel_arguments const& a, shared_arguments shared) : shared_(shared) {
-    for (auto const& t : a.in) add({t.element, t.dims}, true);
-    for (auto const& t : a.out) add({t.element, t.dims}, false);
-    find_groups();
-  }
+  widened_arguments(std::span<tensor_layout const> in, std::span<tensor_layout const> out, shared_arguments shared);
+  widened_arguments(kernel_arguments const& a, shared_arguments shared);
 
   /// The layouts of a group.
-  work_context context() const {
-    auto const all = span_of(layouts_.data(), count_);
-    return {all.first(inputs_), all.subspan(inputs_)};
-  }
+  work_context context() const;
   bytes_t bytes() const { return bytes_; }
 
   /// Calls kernel(arguments of a group, whether it adds to the outputs) for all groups in turn.
@@ -83,31 +66,10 @@ class widened_arguments {
   }
 
  private:
-  void add(tensor_type const& t, bool input) {
-    if (count_ == most) throw_error({"an operator by way of f32 takes at most ", most, " tensors"});
-    types_[count_++] = t;
-    if (input) ++inputs_;
-  }
+  void add(tensor_type const& t, bool input);
   bool has_samples(std::size_t i) const { return i < inputs_ ? !(shared_.inputs >> i & 1) : !shared_.outputs; }
-  tensor_type of_group(std::size_t i, std::int64_t samples) const {
-    tensor_type t{dtype::f32, types_[i].dims};
-    if (has_samples(i)) t.dims[0] = samples;
-    return t;
-  }
-  void find_groups() {
-    bytes_t sample = 0;
-    for (std::size_t i = 0; i < count_; ++i) {
-      if (!has_samples(i)) continue;
-      samples_ = types_[i].dims[0];
-      if (neap::is_low(types_[i].element)) sample += of_group(i, 1).bytes();
-    }
-    group_ =
-        std::clamp<std::int64_t>(group_bytes / std::max<bytes_t>(sample, 1), 1, std::max<std::int64_t>(samples_, 1));
-    for (std::size_t i = 0; i < count_; ++i) {
-      places_[i] = bytes_;
-      if (neap::is_low(types_[i].element)) bytes_ += align_up(of_group(i, group_).bytes(), 64);
-    }
-  }
+  tensor_type of_group(std::size_t i, std::int64_t samples) const;
+  void find_groups();
 
   shared_arguments shared_;
   std::size_t inputs_ = 0, count_ = 0;
@@ -129,7 +91,9 @@ bytes_t widened_workspace(work_context const& c, shared_arguments shared, Own co
   widened_arguments const w(c.in, c.out, shared);
   return w.bytes() + own(w.context());
 }
-inline bytes_t widened_workspace(work_context const& c, shared_arguments shared = {}) {
-  return widened_workspace(c, shared, [](work_context const&) { return bytes_t{0}; });
-}
+bytes_t widened_workspace(work_context const& c, shared_arguments shared = {});
 }  // namespace neap::inline v0::op::detail
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/impl/by_f32.ipp>
+#endif

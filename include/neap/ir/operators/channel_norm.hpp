@@ -11,28 +11,12 @@
 namespace neap::inline v0::op {
 
 namespace detail {
-inline void require_channels(shape_context& c, int i) {
-  require_floating(c, i);
-  c.require(c.in(i).rank() >= 2, "needs [N, C, ...], was given ", c.in(i));
-  require_dense(c, i);
-}
+void require_channels(shape_context& c, int i);
 /// Channel axes of a tensor [N, C, ...] and of vectors [C]; outputs that are vectors are summed over N if `summed`.
-inline void relate_samples(dim_context& c, int inputs, int outputs) {
-  for (int i = 0; i < inputs; ++i) {
-    for (int j = 0; j < outputs; ++j) c.same(i, 0, j, 0);
-    if (outputs < c.output_count()) c.reduced(i, 0, 0);
-  }
-}
-inline void relate_channels(dim_context& c) {
-  for (int i = 0; i < c.arity(); ++i)
-    for (int j = 0; j < c.output_count(); ++j) c.same(i, c.in(i).rank() > 1, j, c.out(j).rank() > 1);
-}
+void relate_samples(dim_context& c, int inputs, int outputs);
+void relate_channels(dim_context& c);
 /// A vector [C] as it broadcasts against [N, C, ...].
-inline value_id along_channels(gradient_context& c, value_id v, int rank) {
-  shape dims = extents::filled(rank - 1, 1);
-  dims[0] = c.type(v).dims[0];
-  return c.emit(reshape{dims}, {v});
-}
+value_id along_channels(gradient_context& c, value_id v, int rank);
 }  // namespace detail
 
 /// g, x, mean, rstd, [w] -> dx, [dw, db].
@@ -41,15 +25,7 @@ struct batch_norm_grad {
   using joined = batch_norm_relu_grad;
   static constexpr bool elementwise = true;  // dx over g or x: a channel's sums are taken before
   static constexpr double flops = 12;
-  void infer(shape_context& c) const {
-    c.require_arity(4, 5);
-    detail::require_channels(c, 0), detail::require_channels(c, 1);
-    detail::require_same_type(c, 0, 1);
-    for (int i : {2, 3}) detail::require_dims(c, i, {c.in(1).dims[1]}, "a statistic"), detail::require_dense(c, i);
-    detail::require_vectors(c, 4, c.in(1).dims[1], "scale");
-    c.fresh(c.in(1));
-    for (int j = 0; c.arity() == 5 && j < 2; ++j) c.fresh(tensor_type{c.in(1).element, {c.in(1).dims[1]}});
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_channels(c); }
   bytes_t workspace(work_context const& c) const { return neap::batch_norm_workspace(c.in[1].type); }
 };
@@ -61,16 +37,7 @@ struct batch_norm_relu_grad {
   static constexpr double flops = 16;
   bool gives_result = true;
   static constexpr auto attributes() { return std::array{field<&batch_norm_relu_grad::gives_result>("gives_result")}; }
-  void infer(shape_context& c) const {
-    c.require_arity(6, 6);
-    detail::require_channels(c, 0), detail::require_channels(c, 1);
-    detail::require_same_type(c, 0, 1);
-    for (int i : {2, 3}) detail::require_dims(c, i, {c.in(1).dims[1]}, "a statistic"), detail::require_dense(c, i);
-    detail::require_vectors(c, 4, c.in(1).dims[1], "scale and shift");
-    c.fresh(c.in(1));
-    for (int j = 0; j < 2; ++j) c.fresh(tensor_type{c.in(1).element, {c.in(1).dims[1]}});
-    if (gives_result) c.fresh(c.in(1));
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_channels(c); }
   bytes_t workspace(work_context const& c) const { return neap::batch_norm_workspace(c.in[1].type); }
 };
@@ -82,21 +49,9 @@ struct batch_norm {
   static constexpr double flops = 8;
   double eps = 1e-5;
   static constexpr auto attributes() { return std::array{field<&batch_norm::eps>("eps")}; }
-  void infer(shape_context& c) const {
-    c.require_arity(1, 3);
-    detail::require_channels(c, 0);
-    detail::require_vectors(c, 1, c.in(0).dims[1], "scale and shift");
-    c.fresh(c.in(0));
-    for (int j = 0; j < 2; ++j) c.fresh(tensor_type{computed_in(c.in(0).element), {c.in(0).dims[1]}});
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_channels(c); }
-  void gradient(gradient_context& c) const {
-    auto const x = c.type(c.in(0)).dims;
-    shape each = extents::filled(x.rank() - 1, 1);
-    each[0] = x[1];
-    value_id const g = c.grad();
-    detail::norm_gradient(c, view_of(batch_norm_grad{}), 2, g == nothing<value_id> ? g : dense(c, g), x, each);
-  }
+  void gradient(gradient_context& c) const;
 };
 template <class Backend>
 void run(Backend& b, batch_norm const& op, kernel_arguments const& a) {
@@ -125,15 +80,7 @@ struct batch_norm_update {
     return std::array{field<&batch_norm_update::momentum>("momentum"), field<&batch_norm_update::eps>("eps"),
                       field<&batch_norm_update::count>("count")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(4, 4);
-    c.require(count > 0, "the count must be positive, was given ", count);
-    for (int i = 0; i < 4; ++i) {
-      detail::require_floating(c, i);
-      detail::require_dims(c, i, c.in(0).dims, "a statistic");
-    }
-    c.update(0), c.update(1);
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_all_aligned(c); }
 };
 namespace detail {
@@ -161,43 +108,10 @@ struct batch_norm_inference {
   static constexpr double flops = 3;
   double eps = 1e-5;
   static constexpr auto attributes() { return std::array{field<&batch_norm_inference::eps>("eps")}; }
-  void infer(shape_context& c) const {
-    c.require_arity(3, 5);
-    detail::require_channels(c, 0);
-    for (int i : {1, 2}) {
-      c.require(c.in(i) == tensor_type{computed_in(c.in(0).element), {c.in(0).dims[1]}}, "statistics must be ",
-                tensor_type{computed_in(c.in(0).element), {c.in(0).dims[1]}}, ", was given ", c.in(i));
-      detail::require_dense(c, i);
-    }
-    detail::require_vectors(c, 3, c.in(0).dims[1], "scale and shift");
-    c.fresh(c.in(0));
-  }
-  void relate(dim_context& c) const {
-    c.same(0, 0, 0, 0);
-    for (int i = 0; i < c.arity(); ++i) c.same(i, i == 0, 0, 1);
-  }
+  void infer(shape_context& c) const;
+  void relate(dim_context& c) const;
   bytes_t workspace(work_context const& c) const { return neap::batch_norm_workspace(c.in[0].type); }
-  void gradient(gradient_context& c) const {
-    value_id const g = c.grad();
-    auto const x = c.type(c.in(0));
-    int const rank = x.rank();
-    auto const in_type = [&](value_id v) { return detail::in_element(c, v, x.element); };
-    value_id const rstd =
-        detail::along_channels(c, in_type(c.emit(rsqrt{}, {c.emit(add_scalar{eps}, {c.in(2)})})), rank);
-    if (c.wants(0)) {
-      value_id scale = rstd;
-      if (c.arity() > 3) scale = c.emit(mul{}, {scale, detail::along_channels(c, c.in(3), rank)});
-      c.give(0, c.emit(mul{}, {g, scale}));
-    }
-    extents others{0};
-    for (int k = 2; k < rank; ++k) others.push_back(k);
-    if (c.wants(3)) {
-      value_id const mean = detail::along_channels(c, in_type(c.in(1)), rank);
-      value_id const h = c.emit(mul{}, {c.emit(sub{}, {c.in(0), mean}), rstd});
-      c.give(3, c.emit(sum{others}, {c.emit(mul{}, {h, g})}));
-    }
-    if (c.wants(4)) c.give(4, c.emit(sum{others}, {g}));
-  }
+  void gradient(gradient_context& c) const;
 };
 template <class Backend>
 void run(Backend& b, batch_norm_inference const& op, kernel_arguments const& a) {
@@ -212,16 +126,7 @@ struct group_norm_grad {
   static constexpr double flops = 14;
   std::int64_t groups = 1;
   static constexpr auto attributes() { return std::array{field<&group_norm_grad::groups>("groups")}; }
-  void infer(shape_context& c) const {
-    c.require_arity(4, 5);
-    detail::require_channels(c, 0), detail::require_channels(c, 1);
-    detail::require_same_type(c, 0, 1);
-    for (int i : {2, 3})
-      detail::require_dims(c, i, {c.in(1).dims[0], groups}, "a statistic"), detail::require_dense(c, i);
-    detail::require_vectors(c, 4, c.in(1).dims[1], "scale");
-    c.fresh(c.in(1));
-    for (int j = 0; c.arity() == 5 && j < 2; ++j) c.fresh(tensor_type{c.in(1).element, {c.in(1).dims[1]}});
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_samples(c, 4, 1); }
   bytes_t workspace(work_context const& c) const { return neap::group_norm_backward_workspace(c.in[1].type); }
 };
@@ -236,23 +141,9 @@ struct group_norm {
   static constexpr auto attributes() {
     return std::array{field<&group_norm::groups>("groups"), field<&group_norm::eps>("eps")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(1, 3);
-    detail::require_channels(c, 0);
-    c.require(groups > 0 && c.in(0).dims[1] % groups == 0, groups, " groups do not divide the channels of ", c.in(0));
-    detail::require_vectors(c, 1, c.in(0).dims[1], "scale and shift");
-    c.fresh(c.in(0));
-    for (int j = 0; j < 2; ++j) c.fresh(tensor_type{computed_in(c.in(0).element), {c.in(0).dims[0], groups}});
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_samples(c, 1, 3); }
-  void gradient(gradient_context& c) const {
-    auto const x = c.type(c.in(0)).dims;
-    shape in_groups{x[0], groups, x[1] / groups};
-    for (int k = 2; k < x.rank(); ++k) in_groups[2] *= x[k];
-    value_id const g = c.grad();
-    detail::norm_gradient(c, view_of(group_norm_grad{groups}), 2, g == nothing<value_id> ? g : dense(c, g), in_groups,
-                          {x[0], groups, 1});
-  }
+  void gradient(gradient_context& c) const;
 };
 template <class Backend>
 void run(Backend& b, group_norm const& op, kernel_arguments const& a) {
@@ -266,3 +157,7 @@ void run(Backend& b, group_norm_grad const& op, kernel_arguments const& a) {
 }
 
 }  // namespace neap::inline v0::op
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/impl/channel_norm.ipp>
+#endif

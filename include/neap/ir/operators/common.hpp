@@ -20,61 +20,21 @@ namespace detail {
 using neap::detail::streaming_work;
 using neap::detail::touched_bytes;
 
-inline void require_floating(shape_context& c, int i) {
-  c.require(is_floating(c.in(i).element), "needs a floating type, was given ", c.in(i));
-}
-inline void require_same_element(shape_context& c, int i, int j) {
-  c.require(c.in(i).element == c.in(j).element, "element types differ, ", c.in(i), " and ", c.in(j),
-            is_floating(c.in(i).element) == is_floating(c.in(j).element)
-                ? ": cast one of them"
-                : ": are whole numbers (labels, ids) where floats belong? If they are meant, cast them");
-}
-inline void require_same_type(shape_context& c, int i, int j) {
-  c.require(c.in(i) == c.in(j), "types differ, ", c.in(i), " and ", c.in(j));
-}
-inline void require_dims(shape_context& c, int i, shape const& dims, std::string_view what) {
-  c.require(c.in(i).dims == dims, what, " must have shape ", dims, ", was given ", c.in(i));
-}
-inline void require_rank(shape_context& c, int i, int least, std::string_view what) {
-  c.require(c.in(i).rank() >= least, what, " needs at least ", least, least == 1 ? " axis" : " axes", ", was given ",
-            c.in(i));
-}
+void require_floating(shape_context& c, int i);
+void require_same_element(shape_context& c, int i, int j);
+void require_same_type(shape_context& c, int i, int j);
+void require_dims(shape_context& c, int i, shape const& dims, std::string_view what);
+void require_rank(shape_context& c, int i, int least, std::string_view what);
 /// The elements of input i must follow one another; `dense()` makes it so.
-inline void require_dense(shape_context& c, int i) {
-  c.require(c.layout(i).is_dense(), "input ", i, " must be dense, was given ", c.in(i), " with strides ",
-            c.layout(i).strides);
-}
+void require_dense(shape_context& c, int i);
 /// Likewise those of each row.
-inline void require_dense_rows(shape_context& c, int i) {
-  c.require(c.layout(i).has_dense_rows(), "rows of input ", i, " must be dense, was given ", c.in(i), " with strides ",
-            c.layout(i).strides);
-}
+void require_dense_rows(shape_context& c, int i);
 /// An axis of input i as a number from 0; negative ones count from the end.
-inline int require_axis(shape_context& c, int i, std::int64_t axis) {
-  int const rank = c.in(i).rank();
-  c.require(axis >= -rank && axis < rank, "no axis ", axis, " in ", c.in(i));
-  return static_cast<int>(axis < 0 ? axis + rank : axis);
-}
+int require_axis(shape_context& c, int i, std::int64_t axis);
 inline int plain_axis(std::int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
 
 /// The shape that all inputs from `first` on broadcast to: aligned from the last axis, extents of 1 stretch.
-inline shape broadcast(shape_context& c, int first = 0) {
-  shape dims = c.in(first).dims;
-  for (int i = first + 1; i < c.arity(); ++i) {
-    shape const& b = c.in(i).dims;
-    shape const& longer = dims.rank() >= b.rank() ? dims : b;
-    shape const& shorter = dims.rank() >= b.rank() ? b : dims;
-    shape both = longer;
-    int const missing = longer.rank() - shorter.rank();
-    for (int k = missing; k < longer.rank(); ++k) {
-      auto const x = longer[k], y = shorter[k - missing];
-      c.require(x == y || x == 1 || y == 1, "shapes do not broadcast, ", dims, " and ", b);
-      both[k] = x == 1 ? y : x;
-    }
-    dims = both;
-  }
-  return dims;
-}
+shape broadcast(shape_context& c, int first = 0);
 /// All axes are the same, aligned from the last. (Called, not copied: a hundred operators say so.)
 [[gnu::noinline]] inline void relate_all_aligned(dim_context& c) {
   for (int i = 0; i < c.arity(); ++i)
@@ -88,9 +48,7 @@ inline shape broadcast(shape_context& c, int first = 0) {
 }
 
 /// An argument that may be absent.
-inline tensor_ref optional(std::span<tensor_ref const> list, std::size_t i) {
-  return i < list.size() ? list[i] : tensor_ref{};
-}
+tensor_ref optional(std::span<tensor_ref const> list, std::size_t i);
 
 inline constexpr std::string_view grad_suffix = "_grad", and_result = "_grad_and_result";
 /// "relu" -> "relu_grad", when compiling; or with another suffix.
@@ -109,13 +67,13 @@ struct gradient_name {
 }  // namespace detail
 
 /// v itself if its elements follow one another, else a dense copy of it.
-inline value_id dense(op_emitter& to, value_id v);
+value_id dense(op_emitter& to, value_id v);
 inline value_id dense(gradient_context& c, value_id v);
 /// v itself if the elements of each of its rows follow one another, else a dense copy of it.
 inline value_id dense_rows(op_emitter& to, value_id v);
 inline value_id dense_rows(gradient_context& c, value_id v);
 /// A gradient as one of a value of the given shape: summed over the axes along which that value was broadcast.
-inline value_id reduced_to(gradient_context& c, value_id g, shape const& dims);
+value_id reduced_to(gradient_context& c, value_id g, shape const& dims);
 
 /// An operator that is a scalar function: operator()(C...) of `map_inputs` numbers gives one. Its kernel maps it.
 template <class Op>
@@ -151,3 +109,7 @@ struct scalar_function {
 };
 
 }  // namespace neap::inline v0::op
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/impl/common.ipp>
+#endif

@@ -18,11 +18,7 @@ template <class Op>
 conv2d_options options_of(Op const& o) {
   return {{o.stride[0], o.stride[1]}, {o.padding[0], o.padding[1]}, {o.dilation[0], o.dilation[1]}, o.groups};
 }
-inline work conv2d_work(work_context const& c, tensor_type const& y, tensor_type const& w) {
-  work k = streaming_work(c, 0);
-  k.flops = 2.0 * static_cast<double>(y.count()) * static_cast<double>(w.dims[1] * w.dims[2] * w.dims[3]);
-  return k;
-}
+work conv2d_work(work_context const& c, tensor_type const& y, tensor_type const& w);
 #define NEAP_CONV2D_ATTRIBUTES(...)                                                                                   \
   extents stride{1, 1}, padding{0, 0}, dilation{1, 1}; /* rows, columns */                                            \
   std::int64_t groups = 1;                                                                                            \
@@ -36,17 +32,7 @@ inline work conv2d_work(work_context const& c, tensor_type const& y, tensor_type
   }
 
 /// The shape of the result; the error for what does not fit has the operator's name.
-inline shape conv2d_result(shape_context& c, shape const& x, shape const& w, conv2d_options const& o) {
-  c.require(x.rank() == 4 && w.rank() == 4, "input and filter need four axes, were given ", x, " and ", w);
-  c.require(o.groups > 0 && x[1] % o.groups == 0 && w[0] % o.groups == 0, o.groups,
-            " groups do not divide the channels of ", x, " and ", w);
-  c.require(w[1] == x[1] / o.groups, "the filter ", w, " takes ", w[1], " channels a group, the input ", x, " has ",
-            x[1] / o.groups);
-  for (std::size_t k : {0u, 1u})
-    c.require(o.stride[k] > 0 && o.dilation[k] > 0 && o.padding[k] >= 0,
-              "stride and dilation must be positive, padding not negative");
-  return neap::conv2d_shape(x, w, o);
-}
+shape conv2d_result(shape_context& c, shape const& x, shape const& w, conv2d_options const& o);
 }  // namespace detail
 
 /// dy, w -> dx, whose shape is `dims`.
@@ -66,17 +52,9 @@ struct conv2d_grad_input {
               c.in(0).dims, " is not that of ", dims, " with filter ", c.in(1).dims);
     c.fresh(tensor_type{c.in(0).element, dims});
   }
-  void relate(dim_context& c) const {
-    c.same(0, 0, 0, 0);
-    if (groups == 1) c.same(1, 1, 0, 1), c.reduced(0, 1, 0), c.reduced(1, 0, 0);
-  }
+  void relate(dim_context& c) const;
   work cost(work_context const& c) const { return detail::conv2d_work(c, c.in[0].type, c.in[1].type); }
-  bytes_t workspace(work_context const& c) const {
-    if (is_low(c.out[0].type.element))
-      return detail::widened_workspace(c, weight_of_all, [&](work_context const& wide) { return workspace(wide); });
-    return neap::conv2d_input_gradient_workspace(c.out[0].type.dims, c.in[1].type.dims, detail::options_of(*this),
-                                                 c.out[0].type.element, detail::planned_threads());
-  }
+  bytes_t workspace(work_context const& c) const;
   void gradient(gradient_context& c) const;
 };
 /// x, dy -> dw, whose shape is `dims`.
@@ -96,17 +74,9 @@ struct conv2d_grad_weight {
               c.in(1).dims, " is not that of ", c.in(0).dims, " with filter ", dims);
     c.fresh(tensor_type{c.in(0).element, dims});
   }
-  void relate(dim_context& c) const {
-    c.reduced(0, 0, 0), c.reduced(1, 0, 0);
-    if (groups == 1) c.same(0, 1, 0, 1), c.same(1, 1, 0, 0);
-  }
+  void relate(dim_context& c) const;
   work cost(work_context const& c) const { return detail::conv2d_work(c, c.in[1].type, c.out[0].type); }
-  bytes_t workspace(work_context const& c) const {
-    if (is_low(c.out[0].type.element))
-      return detail::widened_workspace(c, sums_of_all, [&](work_context const& wide) { return workspace(wide); });
-    return neap::conv2d_weight_gradient_workspace(c.in[0].type.dims, c.out[0].type.dims, detail::options_of(*this),
-                                                  c.in[0].type.element, detail::planned_threads());
-  }
+  bytes_t workspace(work_context const& c) const;
   void gradient(gradient_context& c) const;
 };
 /// x [N, C, H, W], w [O, C / groups, KH, KW], [b [O]] -> y [N, O, OH, OW].
@@ -128,41 +98,12 @@ struct conv2d {
     }
     c.fresh(tensor_type{c.in(0).element, y});
   }
-  void relate(dim_context& c) const {
-    c.same(0, 0, 0, 0);
-    if (groups != 1) return;
-    c.same(1, 0, 0, 1);
-    if (c.arity() == 3) c.same(2, 0, 0, 1);
-    else c.reduced(0, 1, 0), c.reduced(1, 1, 0);  // parts would each add the shift
-  }
+  void relate(dim_context& c) const;
   work cost(work_context const& c) const { return detail::conv2d_work(c, c.out[0].type, c.in[1].type); }
-  bytes_t workspace(work_context const& c) const {
-    if (is_low(c.out[0].type.element))
-      return detail::widened_workspace(c, weight_of_all, [&](work_context const& wide) { return workspace(wide); });
-    return neap::conv2d_workspace(c.in[0].type.dims, c.in[1].type.dims, detail::options_of(*this), c.in[0].type.element,
-                                  detail::planned_threads());
-  }
-  void gradient(gradient_context& c) const {
-    value_id const g = c.grad();
-    if (c.wants(0))
-      c.give(0, c.emit(conv2d_grad_input{c.type(c.in(0)).dims, stride, padding, dilation, groups}, {g, c.in(1)}));
-    if (c.wants(1))
-      c.give(1, c.emit(conv2d_grad_weight{c.type(c.in(1)).dims, stride, padding, dilation, groups}, {c.in(0), g}));
-    if (c.wants(2)) c.give(2, c.emit(sum{{0, 2, 3}}, {g}));
-  }
+  bytes_t workspace(work_context const& c) const;
+  void gradient(gradient_context& c) const;
 };
 #undef NEAP_CONV2D_ATTRIBUTES
-
-inline void conv2d_grad_input::gradient(gradient_context& c) const {
-  if (c.wants(0)) c.give(0, c.emit(conv2d{stride, padding, dilation, groups}, {c.grad(), c.in(1)}));
-  if (c.wants(1))
-    c.give(1, c.emit(conv2d_grad_weight{c.type(c.in(1)).dims, stride, padding, dilation, groups}, {c.grad(), c.in(0)}));
-}
-inline void conv2d_grad_weight::gradient(gradient_context& c) const {
-  if (c.wants(0))
-    c.give(0, c.emit(conv2d_grad_input{c.type(c.in(0)).dims, stride, padding, dilation, groups}, {c.in(1), c.grad()}));
-  if (c.wants(1)) c.give(1, c.emit(conv2d{stride, padding, dilation, groups}, {c.in(0), c.grad()}));
-}
 
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, conv2d const& op, kernel_arguments const& a) {
@@ -193,3 +134,7 @@ void run(Backend& b, conv2d_grad_weight const& op, kernel_arguments const& a) {
 }
 
 }  // namespace neap::inline v0::op
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/impl/conv2d.ipp>
+#endif

@@ -102,41 +102,21 @@ struct fused_rows {
   bool is_gradient() const { return function >= static_cast<std::int64_t>(row_function::layer_norm_grad); }
   bool is_norm_gradient() const { return is_gradient() && statistics() > 0; }
   /// How many numbers a row a norm keeps, or its gradient reads.
-  int statistics() const {
-    switch (follows()) {
-      case row_function::layer_norm:
-      case row_function::layer_norm_grad: return 2;
-      case row_function::rms_norm:
-      case row_function::rms_norm_grad: return 1;
-      default: return 0;
-    }
-  }
+  int statistics() const;
   /// How many operands the function has beside x, of an op with that many inputs.
   int others(int arity) const { return arity - static_cast<int>(before_inputs + after_inputs) + 1; }
   /// How many results have x's shape: z, x and y.
   int whole_results() const { return 1 + (keeps_x ? 1 : 0) + (keeps_y ? 1 : 0); }
   /// How many results the function has beside y, if it has that many operands beside x.
-  int more_results(int operands) const {
-    if (!is_norm_gradient()) return statistics();
-    return operands > 1 + statistics() ? statistics() : 0;  // those of scale and shift
-  }
+  int more_results(int operands) const;
 
   /// What is wrong with the programs, for an op with that many inputs and results. Empty if nothing is.
   std::string fault(std::size_t arity) const;
 
   void infer(shape_context& c) const;
   void relate(dim_context& c) const;
-  work cost(work_context const& c) const {
-    double flops = with_function([](auto const& f) { return neap::detail::flops_v<std::decay_t<decltype(f)>>; });
-    for (auto const& p : {before(), after()})
-      for (int k = 0; k < p.step_count(); ++k) flops += detail::step_at(p.step(k).row)->flops;
-    return detail::streaming_work(c, flops);
-  }
-  bytes_t workspace(work_context const& c) const {
-    if (!is_norm_gradient() || static_cast<int>(c.out.size()) == whole_results()) return 0;
-    auto const& x = c.out[0].type;
-    return statistics() == 2 ? neap::layer_norm_backward_workspace(x) : neap::rms_norm_backward_workspace(x);
-  }
+  work cost(work_context const& c) const;
+  bytes_t workspace(work_context const& c) const;
 
  private:
   template <class Op>
@@ -162,25 +142,10 @@ struct fused_rows_operands {
   std::array<tensor_ref, fused::most_inputs> after_in;
   std::size_t operands = 1, results = 1;
 
-  fused_rows_operands(fused_rows const& op, kernel_arguments const& a) {
-    auto const first = static_cast<std::size_t>(op.before_inputs);
-    auto const others = static_cast<std::size_t>(op.others(static_cast<int>(a.in.size())));
-    before_in = a.in.first(first);
-    auto const& y = a.out[op.keeps_y ? (op.keeps_x ? 2 : 1) : 0];
-    function_in[0] = !op.has_before() ? a.in[0] : op.keeps_x ? a.out[1] : y;
-    for (std::size_t i = 0; i < others; ++i) function_in[operands++] = a.in[first + i];
-    function_out[0] = after_in[0] = y;
-    for (auto j = static_cast<std::size_t>(op.whole_results()); j < a.out.size(); ++j)
-      function_out[results++] = a.out[j];
-    for (std::size_t i = first + others, k = 1; i < a.in.size(); ++i) after_in[k++] = a.in[i];
-  }
+  fused_rows_operands(fused_rows const& op, kernel_arguments const& a);
   kernel_arguments before() const { return {before_in, std::span(function_in).first(1)}; }
-  kernel_arguments function(void* workspace) const {
-    return {std::span(function_in).first(operands), std::span(function_out).first(results), workspace};
-  }
-  kernel_arguments after(fused_rows const& op, kernel_arguments const& a) const {
-    return {std::span(after_in).first(static_cast<std::size_t>(op.after_inputs)), a.out.first(1)};
-  }
+  kernel_arguments function(void* workspace) const;
+  kernel_arguments after(fused_rows const& op, kernel_arguments const& a) const;
 };
 
 /// How many rows one block of a kernel of rows does; 0: its blocks are no rows (they add up what groups have given).

@@ -11,48 +11,26 @@
 namespace neap::inline v0::op {
 
 namespace detail {
-inline void require_images(shape_context& c, int i) {
-  require_floating(c, i);
-  c.require(c.in(i).rank() == 4, "needs [N, C, H, W], was given ", c.in(i));
-}
-inline void relate_planes(dim_context& c) {
-  for (int i = 0; i < c.arity(); ++i) c.same(i, 0, 0, 0), c.same(i, 1, 0, 1);
-}
+void require_images(shape_context& c, int i);
+void relate_planes(dim_context& c);
 template <class Op>
 pool2d_options pool_of(Op const& o) {
   pool2d_options p{{o.window[0], o.window[1]}, {o.stride[0], o.stride[1]}, {o.padding[0], o.padding[1]}, true};
   if constexpr (requires { o.count_padding; }) p.count_padding = o.count_padding;
   return p;
 }
-inline shape pool_result(shape_context& c, shape const& x, pool2d_options const& o) {
-  for (std::size_t k : {0u, 1u}) {
-    c.require(o.window[k] > 0 && o.stride[k] > 0, "window and stride must be positive");
-    c.require(o.padding[k] >= 0 && 2 * o.padding[k] <= o.window[k], "padding must be at most half the window");
-    c.require(x[static_cast<int>(2 + k)] + 2 * o.padding[k] >= o.window[k],
-              "the window is larger than the padded input ", x);
-  }
-  return neap::pool2d_shape(x, o);
-}
-inline void require_windows(shape_context& c, extents const& window, extents const& stride, extents const& padding) {
-  c.require(window.rank() == 2 && stride.rank() == 2 && padding.rank() == 2,
-            "window, stride and padding take two numbers each, for rows and columns");
-}
+shape pool_result(shape_context& c, shape const& x, pool2d_options const& o);
+void require_windows(shape_context& c, extents const& window, extents const& stride, extents const& padding);
 /// Those of f32 and f64 need none.
-inline bytes_t images_workspace(work_context const& c) {
-  return is_low(c.out[0].type.element) ? widened_workspace(c) : 0;
-}
+bytes_t images_workspace(work_context const& c);
 /// kernel(arguments), by way of f32 where they are bf16 or f16.
 template <class Backend, class Kernel>
 void run_images(Backend& b, kernel_arguments const& a, Kernel const& kernel) {
   if (!is_low(a.out[0].element)) return kernel(a);
   run_widened(b, a, {}, [&](kernel_arguments const& wide, bool) { kernel(wide); });
 }
-inline bool resizable(shape const& dims, shape const& small) {
-  return dims.rank() == 4 && small.rank() == 4 && dims[0] == small[0] && dims[1] == small[1];
-}
-inline interpolate_options resize_options(bool bilinear, bool align_corners) {
-  return {bilinear ? interpolation::bilinear : interpolation::nearest, align_corners};
-}
+bool resizable(shape const& dims, shape const& small);
+interpolate_options resize_options(bool bilinear, bool align_corners);
 }  // namespace detail
 
 /// g, the places of the maxima -> dx of the shape `dims`.
@@ -63,17 +41,7 @@ struct max_pool2d_grad {
     return std::array{field<&max_pool2d_grad::dims>("dims"), field<&max_pool2d_grad::window>("window"),
                       field<&max_pool2d_grad::stride>("stride"), field<&max_pool2d_grad::padding>("padding")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(2, 2);
-    detail::require_images(c, 0);
-    detail::require_windows(c, window, stride, padding);
-    c.require(dims.rank() == 4, "dims must be [N, C, H, W], was given ", dims);
-    auto const o = detail::pool_of(*this);
-    detail::require_dims(c, 0, detail::pool_result(c, dims, o), "the gradient");
-    c.require(c.in(1) == tensor_type{neap::max_pool2d_place(o), c.in(0).dims}, "places must be ",
-              tensor_type{neap::max_pool2d_place(o), c.in(0).dims}, ", was given ", c.in(1));
-    c.fresh(tensor_type{c.in(0).element, dims});
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_planes(c); }
   bytes_t workspace(work_context const& c) const { return detail::images_workspace(c); }
 };
@@ -86,22 +54,10 @@ struct max_pool2d {
     return std::array{field<&max_pool2d::window>("window"), field<&max_pool2d::stride>("stride"),
                       field<&max_pool2d::padding>("padding")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(1, 1);
-    detail::require_images(c, 0);
-    detail::require_windows(c, window, stride, padding);
-    auto const o = detail::pool_of(*this);
-    shape const y = detail::pool_result(c, c.in(0).dims, o);
-    c.fresh(tensor_type{c.in(0).element, y});
-    c.fresh(tensor_type{neap::max_pool2d_place(o), y});
-  }
-  void relate(dim_context& c) const {
-    for (int j = 0; j < 2; ++j) c.same(0, 0, j, 0), c.same(0, 1, j, 1);
-  }
+  void infer(shape_context& c) const;
+  void relate(dim_context& c) const;
   bytes_t workspace(work_context const& c) const { return detail::images_workspace(c); }
-  void gradient(gradient_context& c) const {
-    c.give(0, c.emit(max_pool2d_grad{c.type(c.in(0)).dims, window, stride, padding}, {c.grad(), c.out(1)}));
-  }
+  void gradient(gradient_context& c) const;
 };
 
 /// g -> dx of the shape `dims`.
@@ -114,14 +70,7 @@ struct avg_pool2d_grad {
                       field<&avg_pool2d_grad::stride>("stride"), field<&avg_pool2d_grad::padding>("padding"),
                       field<&avg_pool2d_grad::count_padding>("count_padding")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(1, 1);
-    detail::require_images(c, 0);
-    detail::require_windows(c, window, stride, padding);
-    c.require(dims.rank() == 4, "needs [N, C, H, W], was given ", dims);
-    detail::require_dims(c, 0, detail::pool_result(c, dims, detail::pool_of(*this)), "the gradient");
-    c.fresh(tensor_type{c.in(0).element, dims});
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_planes(c); }
   bytes_t workspace(work_context const& c) const { return detail::images_workspace(c); }
   void gradient(gradient_context& c) const;
@@ -136,17 +85,10 @@ struct avg_pool2d {
     return std::array{field<&avg_pool2d::window>("window"), field<&avg_pool2d::stride>("stride"),
                       field<&avg_pool2d::padding>("padding"), field<&avg_pool2d::count_padding>("count_padding")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(1, 1);
-    detail::require_images(c, 0);
-    detail::require_windows(c, window, stride, padding);
-    c.fresh(tensor_type{c.in(0).element, detail::pool_result(c, c.in(0).dims, detail::pool_of(*this))});
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_planes(c); }
   bytes_t workspace(work_context const& c) const { return detail::images_workspace(c); }
-  void gradient(gradient_context& c) const {
-    c.give(0, c.emit(avg_pool2d_grad{c.type(c.in(0)).dims, window, stride, padding, count_padding}, {c.grad()}));
-  }
+  void gradient(gradient_context& c) const;
 };
 
 /// g -> dx of the shape `dims`.
@@ -154,12 +96,7 @@ struct adaptive_avg_pool2d_grad {
   static constexpr std::string_view name = "adaptive_avg_pool2d_grad";
   extents dims;
   static constexpr auto attributes() { return std::array{field<&adaptive_avg_pool2d_grad::dims>("dims")}; }
-  void infer(shape_context& c) const {
-    c.require_arity(1, 1);
-    detail::require_images(c, 0);
-    c.require(detail::resizable(dims, c.in(0).dims), "the gradient ", c.in(0).dims, " is not that of ", dims);
-    c.fresh(tensor_type{c.in(0).element, dims});
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_planes(c); }
   bytes_t workspace(work_context const& c) const { return detail::images_workspace(c); }
   void gradient(gradient_context& c) const;
@@ -171,22 +108,11 @@ struct adaptive_avg_pool2d {
   static constexpr auto attributes() {
     return std::array{field<&adaptive_avg_pool2d::out_h>("out_h"), field<&adaptive_avg_pool2d::out_w>("out_w")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(1, 1);
-    detail::require_images(c, 0);
-    c.require(out_h > 0 && out_w > 0, "output extents must be positive");
-    c.fresh(tensor_type{c.in(0).element, {c.in(0).dims[0], c.in(0).dims[1], out_h, out_w}});
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_planes(c); }
   bytes_t workspace(work_context const& c) const { return detail::images_workspace(c); }
-  work cost(work_context const& c) const {
-    work w = detail::streaming_work(c, 0);
-    w.flops = static_cast<double>(c.in[0].type.count());
-    return w;
-  }
-  void gradient(gradient_context& c) const {
-    c.give(0, c.emit(adaptive_avg_pool2d_grad{c.type(c.in(0)).dims}, {c.grad()}));
-  }
+  work cost(work_context const& c) const;
+  void gradient(gradient_context& c) const;
 };
 
 /// g -> dx of the shape `dims`.
@@ -199,12 +125,7 @@ struct interpolate_grad {
     return std::array{field<&interpolate_grad::dims>("dims"), field<&interpolate_grad::bilinear>("bilinear"),
                       field<&interpolate_grad::align_corners>("align_corners")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(1, 1);
-    detail::require_images(c, 0);
-    c.require(detail::resizable(dims, c.in(0).dims), "the gradient ", c.in(0).dims, " is not that of ", dims);
-    c.fresh(tensor_type{c.in(0).element, dims});
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_planes(c); }
   bytes_t workspace(work_context const& c) const { return detail::images_workspace(c); }
   void gradient(gradient_context& c) const;
@@ -219,32 +140,11 @@ struct interpolate {
     return std::array{field<&interpolate::out_h>("out_h"), field<&interpolate::out_w>("out_w"),
                       field<&interpolate::bilinear>("bilinear"), field<&interpolate::align_corners>("align_corners")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(1, 1);
-    detail::require_images(c, 0);
-    c.require(out_h > 0 && out_w > 0 && c.in(0).dims[2] > 0 && c.in(0).dims[3] > 0, "extents must be positive, ",
-              c.in(0), " to ", out_h, " x ", out_w);
-    c.fresh(tensor_type{c.in(0).element, {c.in(0).dims[0], c.in(0).dims[1], out_h, out_w}});
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_planes(c); }
   bytes_t workspace(work_context const& c) const { return detail::images_workspace(c); }
-  void gradient(gradient_context& c) const {
-    c.give(0, c.emit(interpolate_grad{c.type(c.in(0)).dims, bilinear, align_corners}, {c.grad()}));
-  }
+  void gradient(gradient_context& c) const;
 };
-
-// Means and interpolation are linear: the gradients of their gradients are they themselves.
-inline void avg_pool2d_grad::gradient(gradient_context& c) const {
-  c.give(0, c.emit(avg_pool2d{window, stride, padding, count_padding}, {c.grad()}));
-}
-inline void adaptive_avg_pool2d_grad::gradient(gradient_context& c) const {
-  auto const g = c.type(c.in(0)).dims;
-  c.give(0, c.emit(adaptive_avg_pool2d{g[2], g[3]}, {c.grad()}));
-}
-inline void interpolate_grad::gradient(gradient_context& c) const {
-  auto const g = c.type(c.in(0)).dims;
-  c.give(0, c.emit(interpolate{g[2], g[3], bilinear, align_corners}, {c.grad()}));
-}
 
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, max_pool2d const& op, kernel_arguments const& given) {
@@ -292,3 +192,7 @@ void run(Backend& b, interpolate_grad const& op, kernel_arguments const& given) 
 }
 
 }  // namespace neap::inline v0::op
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/impl/image.ipp>
+#endif

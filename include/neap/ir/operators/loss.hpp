@@ -10,21 +10,9 @@
 namespace neap::inline v0::op {
 
 namespace detail {
-inline void require_targets(shape_context& c, int logits, int targets) {
-  require_floating(c, logits);
-  require_rank(c, logits, 1, "logits");
-  require_dense_rows(c, logits);
-  c.require(c.in(targets).element == dtype::i64, "targets must be i64, was given ", c.in(targets), ": cast them");
-  c.require(c.in(targets).dims == without_last(c.in(logits).dims), "targets ", c.in(targets).dims,
-            " do not go with logits ", c.in(logits).dims);
-  require_dense(c, targets);
-}
+void require_targets(shape_context& c, int logits, int targets);
 /// The targets of all rows, of which those at hand may be a part.
-inline void require_all_targets(shape_context& c, int i) {
-  if (i >= c.arity()) return;
-  c.require(c.in(i).element == dtype::i64, "all targets must be i64, was given ", c.in(i));
-  require_dense(c, i);
-}
+void require_all_targets(shape_context& c, int i);
 inline loss_reduction loss_form(bool per_row) { return per_row ? loss_reduction::none : loss_reduction::mean; }
 }  // namespace detail
 
@@ -42,22 +30,8 @@ struct cross_entropy_grad {
                       field<&cross_entropy_grad::per_row>("per_row"),
                       field<&cross_entropy_grad::smoothing>("smoothing")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(4, per_row ? 4 : 5);
-    detail::require_targets(c, 1, 2);
-    detail::require_all_targets(c, 4);
-    auto const element = computed_in(c.in(1).element);
-    c.require(c.in(0).element == element, "the gradient must be ", element, ", was given ", c.in(0));
-    detail::require_dims(c, 0, per_row ? c.in(2).dims : shape{}, "the gradient");
-    detail::require_dense(c, 0);
-    detail::require_dims(c, 3, c.in(2).dims, "logsumexp");
-    detail::require_dense(c, 3);
-    c.fresh(c.in(1));
-  }
-  void relate(dim_context& c) const {
-    for (int k = 0; (per_row || c.arity() > 4) && k < c.out(0).rank() - 1; ++k)
-      for (int i = per_row ? 0 : 1; i < 4; ++i) c.same(i, k, 0, k);
-  }
+  void infer(shape_context& c) const;
+  void relate(dim_context& c) const;
   bytes_t workspace(work_context const& c) const { return neap::cross_entropy_workspace(c.in[1].type); }
 };
 /// logits [..., classes], targets [...], [all targets] -> loss and logsumexp [...], in f32 (f64 for f64). The loss is the mean over the rows whose
@@ -73,47 +47,11 @@ struct cross_entropy {
     return std::array{field<&cross_entropy::ignore_index>("ignore_index"), field<&cross_entropy::per_row>("per_row"),
                       field<&cross_entropy::smoothing>("smoothing")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(2, per_row ? 2 : 3);
-    detail::require_targets(c, 0, 1);
-    detail::require_all_targets(c, 2);
-    c.require(smoothing >= 0 && smoothing <= 1, "the smoothing must be in [0, 1], was given ", smoothing);
-    auto const element = computed_in(c.in(0).element);
-    c.fresh(tensor_type{element, per_row ? c.in(1).dims : shape{}});
-    c.fresh(tensor_type{element, c.in(1).dims});
-  }
-  void relate(dim_context& c) const {
-    for (int k = 0; (per_row || c.arity() > 2) && k < c.in(1).rank(); ++k)
-      for (int i : {0, 1}) {
-        if (per_row) c.same(i, k, 0, k);
-        else c.reduced(i, k, k);
-        c.same(i, k, 1, k);
-      }
-  }
-  work cost(work_context const& c) const {
-    work w = detail::streaming_work(c, 0);
-    w.flops = 10 * static_cast<double>(c.in[0].type.count());
-    return w;
-  }
+  void infer(shape_context& c) const;
+  void relate(dim_context& c) const;
+  work cost(work_context const& c) const;
   bytes_t workspace(work_context const& c) const { return neap::cross_entropy_workspace(c.in[0].type); }
-  void gradient(gradient_context& c) const {
-    value_id const of_loss = c.grad(0), of_sums = c.grad(1);
-    if (!c.wants(0)) return;
-    auto const x = c.type(c.in(0));
-    value_id dx = nothing<value_id>;
-    if (of_loss != nothing<value_id>) {
-      value_id const g = dense(c, of_loss);
-      cross_entropy_grad const op{ignore_index, per_row, smoothing};
-      dx = c.arity() > 2 ? c.emit(op, {g, c.in(0), c.in(1), c.out(1), c.in(2)})
-                         : c.emit(op, {g, c.in(0), c.in(1), c.out(1)});
-    }
-    if (of_sums != nothing<value_id>) {  // logsumexp's slope is softmax, in ignored rows too
-      value_id const g = detail::in_element(c, detail::along_rows(c, of_sums), x.element);
-      value_id const more = c.emit(mul{}, {c.emit(softmax{}, {c.in(0)}), g});
-      dx = dx == nothing<value_id> ? more : c.emit(add{}, {dx, more});
-    }
-    c.give(0, dx);
-  }
+  void gradient(gradient_context& c) const;
 };
 template <class Backend>
 void run(Backend& b, cross_entropy const& op, kernel_arguments const& a) {
@@ -133,56 +71,20 @@ struct mse_grad {
   static constexpr double flops = 3;
   std::int64_t elements = 0;  // that the mean is over; 0: as many as x has
   static constexpr auto attributes() { return std::array{field<&mse_grad::elements>("elements")}; }
-  void infer(shape_context& c) const {
-    c.require_arity(3, 3);
-    detail::require_dims(c, 0, {}, "the gradient");
-    detail::require_same_type(c, 1, 2);
-    detail::require_same_element(c, 0, 1);
-    c.fresh(c.in(1));
-  }
-  void relate(dim_context& c) const {
-    for (int i : {1, 2})
-      for (int k = 0; k < c.out(0).rank(); ++k) c.same(i, k, 0, k);
-  }
-  void cut(cut_context const& c) {  // the mean's divisor stays
-    if (elements == 0) elements = c.out[0].type.count();
-  }
-  void gradient(gradient_context& c) const {  // of g (x - y) 2 / n
-    auto const n = std::max<std::int64_t>(1, elements == 0 ? c.type(c.in(1)).count() : elements);
-    value_id const h = detail::affine(c, c.grad(), 2 / static_cast<double>(n));
-    if (c.wants(0))
-      c.give(0, reduced_to(c, detail::product(c, h, detail::difference(c, c.in(1), c.in(2))), c.type(c.in(0)).dims));
-    if (!c.wants(1) && !c.wants(2)) return;
-    value_id const dx = detail::product(c, h, c.in(0));
-    if (c.wants(1)) c.give(1, dx);
-    if (c.wants(2)) c.give(2, c.emit(neg{}, {dx}));
-  }
+  void infer(shape_context& c) const;
+  void relate(dim_context& c) const;
+  void cut(cut_context const& c);
+  void gradient(gradient_context& c) const;
 };
 /// x, y -> the mean of (x - y)^2, a scalar.
 struct mse {
   static constexpr std::string_view name = "mse";
   static constexpr precision_rule precision = precision_use::full;
-  void infer(shape_context& c) const {
-    c.require_arity(2, 2);
-    detail::require_floating(c, 0);
-    detail::require_same_type(c, 0, 1);
-    for (int i : {0, 1}) detail::require_dense(c, i);
-    c.fresh(tensor_type{c.in(0).element, {}});
-  }
-  void relate(dim_context& c) const {
-    for (int i : {0, 1})
-      for (int k = 0; k < c.in(0).rank(); ++k) c.reduced(i, k, k, combine::mean);
-  }
-  work cost(work_context const& c) const {
-    work w = detail::streaming_work(c, 0);
-    w.flops = 3 * static_cast<double>(c.in[0].type.count());
-    return w;
-  }
+  void infer(shape_context& c) const;
+  void relate(dim_context& c) const;
+  work cost(work_context const& c) const;
   bytes_t workspace(work_context const& c) const { return neap::mse_workspace(c.in[0].type); }
-  void gradient(gradient_context& c) const {
-    if (c.wants(0)) c.give(0, c.emit(mse_grad{}, {c.grad(), c.in(0), c.in(1)}));
-    if (c.wants(1)) c.give(1, c.emit(mse_grad{}, {c.grad(), c.in(1), c.in(0)}));
-  }
+  void gradient(gradient_context& c) const;
 };
 template <class Backend>
 void run(Backend& b, mse const&, kernel_arguments const& a) {
@@ -234,21 +136,9 @@ struct binary_cross_entropy {
   static constexpr auto attributes() {
     return std::array{field<&binary_cross_entropy::of_probabilities>("of_probabilities")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(2, 2);
-    detail::require_floating(c, 0);
-    detail::require_same_type(c, 0, 1);  // a column and a row would broadcast to a table
-    c.fresh(c.in(0));
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_all_aligned(c); }
-  void gradient(gradient_context& c) const {
-    if (c.wants(0)) c.give(0, c.emit(binary_cross_entropy_grad{of_probabilities}, {c.grad(), c.in(0), c.in(1)}));
-    if (!c.wants(1)) return;
-    if (!of_probabilities) return c.give(1, c.emit(neg{}, {c.emit(mul{}, {c.grad(), c.in(0)})}));
-    value_id const rest = c.emit(add_scalar{1}, {c.emit(neg{}, {c.in(0)})});
-    auto const bounded_log = [&](value_id p) { return c.emit(clamp{-100}, {c.emit(log{}, {p})}); };
-    c.give(1, c.emit(mul{}, {c.grad(), c.emit(sub{}, {bounded_log(rest), bounded_log(c.in(0))})}));
-  }
+  void gradient(gradient_context& c) const;
 };
 namespace detail {
 /// Written so that a loss near 0 keeps its digits.
@@ -292,25 +182,18 @@ struct huber {
   static constexpr double flops = 6;
   double delta = 1;
   static constexpr auto attributes() { return std::array{field<&huber::delta>("delta")}; }
-  void infer(shape_context& c) const {
-    c.require_arity(2, 2);
-    detail::require_floating(c, 0);
-    detail::require_same_type(c, 0, 1);
-    c.require(delta > 0, "delta must be above 0, was given ", delta);
-    c.fresh(c.in(0));
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_all_aligned(c); }
   template <class T>
   NEAP_HD T operator()(T x, T y) const {
     T const d = x - y, a = math::abs(d), limit = T(delta);
     return neap::detail::pick(a <= limit, T(0.5) * d * d, limit * (a - T(0.5) * limit));
   }
-  void gradient(gradient_context& c) const {
-    value_id const slope = c.emit(clamp{-delta, delta}, {c.emit(sub{}, {c.in(0), c.in(1)})});
-    value_id const g = c.emit(mul{}, {c.grad(), slope});
-    if (c.wants(0)) c.give(0, g);
-    if (c.wants(1)) c.give(1, c.emit(neg{}, {g}));
-  }
+  void gradient(gradient_context& c) const;
 };
 
 }  // namespace neap::inline v0::op
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/impl/loss.ipp>
+#endif

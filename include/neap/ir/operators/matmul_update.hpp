@@ -53,24 +53,10 @@ struct weight_product {
   bool transpose_a, transpose_b;
   std::int64_t parts;
 
-  gemm_shape shape_of(tensor_layout const& a, tensor_layout const& b) const {
-    return {a.type.extent(transpose_a ? -1 : -2), b.type.extent(transpose_b ? -2 : -1),
-            a.type.extent(transpose_a ? -2 : -1), transpose_a, transpose_b};
-  }
-  tensor_layout infer(shape_context& c) const {
-    c.require(parts >= 1, "parts must be at least 1, is ", parts);
-    for (int i : {1, 2}) c.require(c.in(i).rank() == 2, "the gradient is a product of matrices, was given ", c.in(i));
-    tensor_layout const operands[] = {c.layout(1), c.layout(2)};
-    shape_context product("matmul", operands);
-    matmul{transpose_a, transpose_b}.infer(product);
-    return product.outputs()[0].layout;
-  }
+  gemm_shape shape_of(tensor_layout const& a, tensor_layout const& b) const;
+  tensor_layout infer(shape_context& c) const;
   /// The gradient's part, and what the product needs for it.
-  bytes_t workspace(work_context const& c) const {
-    auto const s = shape_of(c.in[1], c.in[2]);
-    auto const element = c.in[1].type.element;
-    return part_bytes(s, cut_of(s, element), element) + (is_low(element) ? 0 : gemm_workspace(s, element));
-  }
+  bytes_t workspace(work_context const& c) const;
   /// For each part of the gradient in turn: make(product, parts, i) writes part i to the workspace, its rows
   /// product.ldc elements apart; then update(arguments) is run with the update's operands, as far as that part goes.
   template <class Make, class Update>
@@ -90,29 +76,12 @@ struct weight_product {
   }
   /// Part i by the host, for for_each_part.
   void make_on_host(host_backend& backend, kernel_arguments const& a, gemm_shape const& s, gemm_parts const& cut,
-                    std::int64_t i) const {
-    auto const element = a.in[1].element;
-    auto* const rest = static_cast<std::byte*>(a.workspace) + part_bytes(s, cut, element);
-    with_floating(element, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      auto const *const left = a.in[1].as<T const>(), *const right = a.in[2].as<T const>();
-      auto* const to = static_cast<T*>(a.workspace);
-      if constexpr (sizeof(T) == 2) low_gemm_part(backend, s, cut, i, left, right, to);
-      else gemm_part(backend, s, cut, i, left, right, to, rest);
-    });
-  }
+                    std::int64_t i) const;
 
  private:
-  gemm_parts cut_of(gemm_shape const& s, dtype element) const {
-    return is_low(element) ? low_gemm_parts(s, parts) : gemm_parts::of(s, parts);
-  }
-  static bytes_t part_bytes(gemm_shape const& s, gemm_parts const& cut, dtype element) {
-    return align_up((cut.rows ? s.n : s.m) * cut.length * size_of(element), 64);
-  }
-  static tensor_ref dense_gradient(kernel_arguments const& a) {
-    auto const& dims = a.in[0].dims;
-    return {a.workspace, a.in[1].element, dims, dense_strides(dims)};
-  }
+  gemm_parts cut_of(gemm_shape const& s, dtype element) const;
+  static bytes_t part_bytes(gemm_shape const& s, gemm_parts const& cut, dtype element);
+  static tensor_ref dense_gradient(kernel_arguments const& a);
   template <class Update>
   static void update_part(kernel_arguments const& a, tensor_ref const& gradient, int axis, std::int64_t begin,
                           Update const& update) {
@@ -187,3 +156,7 @@ void run(Backend& b, matmul_update<Update> const& op, kernel_arguments const& a)
 }
 
 }  // namespace neap::inline v0::op
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/impl/matmul_update.ipp>
+#endif

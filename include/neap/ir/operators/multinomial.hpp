@@ -21,31 +21,10 @@ struct multinomial {
     return std::array{field<&multinomial::count>("count"), field<&multinomial::replacement>("replacement"),
                       field<&multinomial::key>("key"), field<&multinomial::first>("first")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(2, 2);
-    detail::require_floating(c, 0);
-    detail::require_dense(c, 0);
-    detail::require_step(c, 1);
-    tensor_type t = c.in(0);
-    c.require(t.rank() > 0 && t.dims[t.rank() - 1] > 0, "there are no weights to draw by in ", t);
-    c.require(count > 0, "needs a number of places to draw, was given ", count);
-    c.require(replacement || count <= t.dims[t.rank() - 1], count, " places cannot be drawn of ", t.dims[t.rank() - 1],
-              " without replacement");
-    c.require(first >= 0, "there is no row ", first);
-    t.element = dtype::i64, t.dims[t.rank() - 1] = count;
-    c.fresh(t);
-  }
-  void relate(dim_context& c) const {
-    int k = 0;
-    while (k + 1 < c.in(0).rank() && c.in(0).dims[k] == 1) ++k;
-    if (k + 1 < c.in(0).rank()) c.same(0, k, 0, k);
-  }
+  void infer(shape_context& c) const;
+  void relate(dim_context& c) const;
   void cut(cut_context const& c) { first += c.part * (c.out[0].type.count() / count / c.parts); }
-  work cost(work_context const& c) const {
-    work w = detail::streaming_work(c, 0);
-    w.flops = 30.0 * static_cast<double>(replacement ? c.out[0].type.count() : c.in[0].type.count());
-    return w;
-  }
+  work cost(work_context const& c) const;
   bytes_t workspace(work_context const& c) const { return neap::multinomial_workspace(c.in[0].type.dims); }
   void gradient(gradient_context&) const {}  // a place has no slope
 };
@@ -57,3 +36,7 @@ void run(Backend& b, multinomial const& op, kernel_arguments const& a) {
 }
 
 }  // namespace neap::inline v0::op
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/impl/multinomial.ipp>
+#endif

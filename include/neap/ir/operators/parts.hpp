@@ -21,15 +21,7 @@ struct blank {
     return std::array{field<&blank::dims>("dims"), field<&blank::strides>("strides"), field<&blank::element>("element"),
                       field<&blank::bytes>("bytes")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(0, 0);
-    for (auto n : dims) c.require(n >= 0, "negative extent in ", dims);
-    c.require(strides.rank() == 0 || strides.rank() == dims.rank(), "as many strides as axes are needed, was given ",
-              strides, " for ", dims);
-    tensor_layout l = tensor_layout::dense({element, dims});
-    if (strides.rank() == dims.rank()) l.strides = strides;
-    c.fresh(l, bytes);
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context&) const {}
   work cost(work_context const&) const { return {}; }
 };
@@ -42,22 +34,9 @@ struct place {
   static constexpr layouts takes = layouts::any;
   std::int64_t axis = 0, start = 0;
   static constexpr auto attributes() { return std::array{field<&place::axis>("axis"), field<&place::start>("start")}; }
-  void infer(shape_context& c) const {
-    c.require_arity(2, 2);
-    detail::require_same_element(c, 0, 1);
-    int const k = detail::require_axis(c, 0, axis);
-    auto const &whole = c.in(0).dims, &piece = c.in(1).dims;
-    bool fits = whole.rank() == piece.rank();
-    for (int i = 0; fits && i < whole.rank(); ++i) fits = i == k || whole[i] == piece[i];
-    c.require(fits && start >= 0 && start <= whole[k] && piece[k] <= whole[k] - start, "no place for ", piece, " from ",
-              start, " on along axis ", k, " of ", whole);
-    c.update(0);
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context&) const {}
-  work cost(work_context const& c) const {
-    double const n = detail::touched_bytes(c.in[1]);
-    return {0, n, n};
-  }
+  work cost(work_context const& c) const;
 };
 template <class Backend>
 void run(Backend& b, place const& op, kernel_arguments const& a) {
@@ -70,12 +49,7 @@ struct combine_into {
   static constexpr layouts takes = layouts::any;
   combine how = combine::sum;
   static constexpr auto attributes() { return std::array{field<&combine_into::how>("how")}; }
-  void infer(shape_context& c) const {
-    c.require_arity(2, 2);
-    detail::require_same_type(c, 0, 1);
-    c.require(how == combine::sum || how == combine::max || how == combine::min, "combines by sum, max or min");
-    c.update(0);
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context&) const {}
 };
 template <class Backend>
@@ -86,3 +60,7 @@ void run(Backend& b, combine_into const& op, kernel_arguments const& a) {
 }
 
 }  // namespace neap::inline v0::op
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/impl/parts.ipp>
+#endif

@@ -10,9 +10,7 @@
 namespace neap::inline v0::op {
 
 namespace detail {
-inline void require_places(shape_context& c, int i) {
-  c.require(c.in(i).element == dtype::i64, "numbers must be i64, was given ", c.in(i), ": cast them");
-}
+void require_places(shape_context& c, int i);
 }  // namespace detail
 
 /// g [..., D], ids [...] -> dtable [rows, D].
@@ -21,24 +19,9 @@ struct embedding_grad {
   static constexpr bool checks_numbers = true;
   std::int64_t rows = 0;
   static constexpr auto attributes() { return std::array{field<&embedding_grad::rows>("rows")}; }
-  void infer(shape_context& c) const {
-    c.require_arity(2, 2);
-    detail::require_floating(c, 0);
-    detail::require_places(c, 1);
-    detail::require_rank(c, 0, 1, "the gradient");
-    shape expected = c.in(1).dims;
-    expected.push_back(c.in(0).dims.back());
-    detail::require_dims(c, 0, expected, "the gradient");
-    detail::require_dense_rows(c, 0), detail::require_dense(c, 1);
-    c.fresh(tensor_type{c.in(0).element, {rows, c.in(0).dims.back()}});
-  }
-  void relate(dim_context& c) const {
-    for (int k = 0; k < c.in(1).rank(); ++k) c.reduced(0, k, k), c.reduced(1, k, k);
-    c.same(0, c.in(0).rank() - 1, 0, 1);
-  }
-  bytes_t workspace(work_context const& c) const {
-    return neap::embedding_backward_workspace(rows, c.in[1].type.count());
-  }
+  void infer(shape_context& c) const;
+  void relate(dim_context& c) const;
+  bytes_t workspace(work_context const& c) const;
   void gradient(gradient_context& c) const;
 };
 /// table [rows, D], ids [...] -> [..., D].
@@ -47,30 +30,11 @@ struct embedding {
   static constexpr bool checks_numbers = true;
   static constexpr precision_rule precision = precision_use::rows;
   static constexpr double flops = 0;
-  void infer(shape_context& c) const {
-    c.require_arity(2, 2);
-    c.require(c.in(0).rank() == 2, "the table needs two axes, was given ", c.in(0));
-    detail::require_places(c, 1);
-    detail::require_dense_rows(c, 0), detail::require_dense(c, 1);
-    tensor_type t{c.in(0).element, c.in(1).dims};
-    t.dims.push_back(c.in(0).dims[1]);
-    c.fresh(t);
-  }
-  void relate(dim_context& c) const {
-    for (int k = 0; k < c.in(1).rank(); ++k) c.same(1, k, 0, k);
-    c.same(0, 1, 0, c.in(1).rank());
-  }
-  work cost(work_context const& c) const {  // it reads only the rows that are picked
-    double const n = detail::touched_bytes(c.out[0]);
-    return {0, n + detail::touched_bytes(c.in[1]), n};
-  }
-  void gradient(gradient_context& c) const {
-    if (c.wants(0)) c.give(0, c.emit(embedding_grad{c.type(c.in(0)).dims[0]}, {dense_rows(c, c.grad()), c.in(1)}));
-  }
+  void infer(shape_context& c) const;
+  void relate(dim_context& c) const;
+  work cost(work_context const& c) const;
+  void gradient(gradient_context& c) const;
 };
-inline void embedding_grad::gradient(gradient_context& c) const {
-  if (c.wants(0)) c.give(0, c.emit(embedding{}, {dense_rows(c, c.grad()), c.in(1)}));
-}
 template <class Backend>
 void run(Backend& b, embedding const&, kernel_arguments const& a) {
   neap::embedding(b, a.out[0], a.in[0], a.in[1]);
@@ -88,22 +52,8 @@ struct gather {
   static constexpr double flops = 0;
   std::int64_t axis = 0;
   static constexpr auto attributes() { return std::array{field<&gather::axis>("axis")}; }
-  void infer(shape_context& c) const {
-    c.require_arity(2, 2);
-    int const k = detail::require_axis(c, 0, axis);
-    detail::require_places(c, 1);
-    bool fits = c.in(0).rank() == c.in(1).rank();
-    for (int i = 0; fits && i < c.in(0).rank(); ++i) fits = i == k || c.in(0).dims[i] == c.in(1).dims[i];
-    c.require(fits, "index ", c.in(1).dims, " and input ", c.in(0).dims, " differ outside axis ", k);
-    c.fresh(tensor_type{c.in(0).element, c.in(1).dims});
-  }
-  void relate(dim_context& c) const {
-    int const k = detail::plain_axis(axis, c.in(0).rank());
-    for (int i = 0; i < c.in(0).rank(); ++i) {
-      if (i != k) c.same(0, i, 0, i);
-      c.same(1, i, 0, i);
-    }
-  }
+  void infer(shape_context& c) const;
+  void relate(dim_context& c) const;
   void gradient(gradient_context& c) const;
 };
 /// x, index -> y with `extent` places along the axis, y[..., index[..., k, ...], ...] the sum of the x[..., k, ...] that
@@ -116,32 +66,10 @@ struct scatter_add {
   static constexpr auto attributes() {
     return std::array{field<&scatter_add::axis>("axis"), field<&scatter_add::extent>("extent")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(2, 2);
-    detail::require_floating(c, 0);
-    int const k = detail::require_axis(c, 0, axis);
-    detail::require_places(c, 1);
-    c.require(c.in(0).dims == c.in(1).dims, "index ", c.in(1).dims, " and input ", c.in(0).dims, " differ");
-    tensor_type t = c.in(0);
-    t.dims[k] = extent;
-    c.fresh(t);
-  }
-  void relate(dim_context& c) const {
-    int const k = detail::plain_axis(axis, c.in(0).rank());
-    for (int i = 0; i < c.in(0).rank(); ++i)
-      for (int j : {0, 1})
-        if (i != k) c.same(j, i, 0, i);
-        else c.reduced(j, i, 0);
-  }
-  void gradient(gradient_context& c) const {
-    if (c.wants(0)) c.give(0, c.emit(gather{axis}, {c.grad(), c.in(1)}));
-  }
+  void infer(shape_context& c) const;
+  void relate(dim_context& c) const;
+  void gradient(gradient_context& c) const;
 };
-inline void gather::gradient(gradient_context& c) const {
-  auto const dims = c.type(c.in(0)).dims;
-  if (c.wants(0))
-    c.give(0, c.emit(scatter_add{axis, dims[detail::plain_axis(axis, dims.rank())]}, {c.grad(), c.in(1)}));
-}
 template <class Backend>
 void run(Backend& b, gather const& op, kernel_arguments const& a) {
   neap::gather(b, a.out[0], a.in[0], a.in[1], static_cast<int>(op.axis));
@@ -153,12 +81,7 @@ void run(Backend& b, scatter_add const& op, kernel_arguments const& a) {
 }
 
 namespace detail {
-inline int require_numbers(shape_context& c, std::int64_t axis) {
-  int const k = require_axis(c, 0, axis);
-  require_places(c, 1);
-  c.require(c.in(1).rank() == 1, "the numbers must have one axis, was given ", c.in(1));
-  return k;
-}
+int require_numbers(shape_context& c, std::int64_t axis);
 }  // namespace detail
 
 /// x, index [n] -> y[..., i, ...] = x[..., index[i], ...] along an axis.
@@ -168,22 +91,9 @@ struct index_select {
   static constexpr double flops = 0;
   std::int64_t axis = 0;
   static constexpr auto attributes() { return std::array{field<&index_select::axis>("axis")}; }
-  void infer(shape_context& c) const {
-    c.require_arity(2, 2);
-    tensor_type t = c.in(0);
-    t.dims[detail::require_numbers(c, axis)] = c.in(1).dims[0];
-    c.fresh(t);
-  }
-  void relate(dim_context& c) const {
-    int const k = detail::plain_axis(axis, c.in(0).rank());
-    for (int i = 0; i < c.in(0).rank(); ++i)
-      if (i != k) c.same(0, i, 0, i);
-    c.same(1, 0, 0, k);
-  }
-  work cost(work_context const& c) const {  // it reads only what is picked
-    double const n = detail::touched_bytes(c.out[0]);
-    return {0, n + detail::touched_bytes(c.in[1]), n};
-  }
+  void infer(shape_context& c) const;
+  void relate(dim_context& c) const;
+  work cost(work_context const& c) const;
   void gradient(gradient_context& c) const;
 };
 /// x, index [n], source -> x with source[..., i, ...] added to its part index[i] along an axis, in the order of i.
@@ -193,35 +103,11 @@ struct index_add {
   static constexpr precision_rule precision = precision_use::common;
   std::int64_t axis = 0;
   static constexpr auto attributes() { return std::array{field<&index_add::axis>("axis")}; }
-  void infer(shape_context& c) const {
-    c.require_arity(3, 3);
-    shape dims = c.in(0).dims;
-    dims[detail::require_numbers(c, axis)] = c.in(1).dims[0];
-    detail::require_same_element(c, 0, 2);
-    detail::require_dims(c, 2, dims, "what is added");
-    c.fresh(c.in(0));
-  }
-  void relate(dim_context& c) const {
-    int const k = detail::plain_axis(axis, c.in(0).rank());
-    for (int i = 0; i < c.in(0).rank(); ++i)
-      if (i != k) c.same(0, i, 0, i), c.same(2, i, 0, i);
-  }
-  work cost(work_context const& c) const {
-    work w = detail::streaming_work(c, 0);
-    w.flops = static_cast<double>(c.in[2].type.count());
-    return w;
-  }
-  void gradient(gradient_context& c) const {
-    if (c.wants(0)) c.give(0, c.grad());
-    if (c.wants(2)) c.give(2, c.emit(index_select{axis}, {c.grad(), c.in(1)}));
-  }
+  void infer(shape_context& c) const;
+  void relate(dim_context& c) const;
+  work cost(work_context const& c) const;
+  void gradient(gradient_context& c) const;
 };
-inline void index_select::gradient(gradient_context& c) const {
-  auto const x = c.type(c.in(0));
-  if (!c.wants(0)) return;
-  value_id const zeros = c.emit(broadcast_to{x.dims}, {c.emit(fill{{}, x.element, 0}, {})});
-  c.give(0, c.emit(index_add{axis}, {zeros, c.in(1), c.grad()}));
-}
 template <class Backend>
 void run(Backend& b, index_select const& op, kernel_arguments const& a) {
   neap::index_select(b, a.out[0], a.in[0], a.in[1], detail::plain_axis(op.axis, a.in[0].rank()));
@@ -241,19 +127,8 @@ struct one_hot {
   static constexpr auto attributes() {
     return std::array{field<&one_hot::classes>("classes"), field<&one_hot::element>("element")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(1, 1);
-    detail::require_places(c, 0);
-    detail::require_dense(c, 0);
-    c.require(classes >= 0, "needs a number of classes, was given ", classes);
-    c.require(c.in(0).rank() < max_rank, "one axis more than ", c.in(0), " has is too many");
-    tensor_type t{element, c.in(0).dims};
-    t.dims.push_back(classes);
-    c.fresh(t);
-  }
-  void relate(dim_context& c) const {
-    for (int k = 0; k < c.in(0).rank(); ++k) c.same(0, k, 0, k);
-  }
+  void infer(shape_context& c) const;
+  void relate(dim_context& c) const;
 };
 template <class Backend>
 void run(Backend& b, one_hot const&, kernel_arguments const& a) {
@@ -270,33 +145,11 @@ struct topk {
   static constexpr auto attributes() {
     return std::array{field<&topk::k>("k"), field<&topk::axis>("axis"), field<&topk::largest>("largest")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(1, 1);
-    tensor_type t = c.in(0);
-    int const at = detail::require_axis(c, 0, axis);
-    c.require(k >= 0 && k <= t.dims[at], "axis ", at, " of ", t, " has no ", k, " elements");
-    t.dims[at] = k;
-    c.fresh(t);
-    c.fresh(tensor_type{dtype::i64, t.dims});
-  }
-  void relate(dim_context& c) const {
-    int const at = detail::plain_axis(axis, c.in(0).rank());
-    for (int i = 0; i < c.in(0).rank(); ++i)
-      for (int j : {0, 1})
-        if (i != at) c.same(0, i, j, i);
-  }
-  work cost(work_context const& c) const {
-    work w = detail::streaming_work(c, 0);
-    w.flops = flops * static_cast<double>(c.in[0].type.count());
-    return w;
-  }
-  bytes_t workspace(work_context const& c) const {
-    return neap::topk_workspace(c.in[0].type.dims, k, detail::plain_axis(axis, c.in[0].type.rank()));
-  }
-  void gradient(gradient_context& c) const {
-    auto const dims = c.type(c.in(0)).dims;
-    c.give(0, c.emit(scatter_add{axis, dims[detail::plain_axis(axis, dims.rank())]}, {c.grad(), c.out(1)}));
-  }
+  void infer(shape_context& c) const;
+  void relate(dim_context& c) const;
+  work cost(work_context const& c) const;
+  bytes_t workspace(work_context const& c) const;
+  void gradient(gradient_context& c) const;
 };
 template <class Backend>
 void run(Backend& b, topk const& op, kernel_arguments const& a) {
@@ -305,3 +158,7 @@ void run(Backend& b, topk const& op, kernel_arguments const& a) {
 }
 
 }  // namespace neap::inline v0::op
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/impl/picking.ipp>
+#endif

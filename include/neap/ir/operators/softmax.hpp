@@ -27,25 +27,14 @@ struct row_function {
   }
 };
 /// The sum of each row, with an axis of extent 1.
-inline value_id sum_of_rows(gradient_context& c, value_id v) {
-  shape dims = c.type(v).dims;
-  dims[dims.rank() - 1] = 1;
-  return reduced_to(c, v, dims);
-}
+value_id sum_of_rows(gradient_context& c, value_id v);
 }  // namespace detail
 
 /// g, y -> dx.
 struct softmax_grad : detail::row_function<2> {
   static constexpr std::string_view name = "softmax_grad";
   static constexpr double flops = 4;
-  void gradient(gradient_context& c) const {  // of y (g - sum(g y))
-    value_id const h = dense_rows(c, c.grad()), g = c.in(0), y = c.in(1);
-    if (c.wants(0)) c.give(0, c.emit(softmax_grad{}, {h, y}));
-    if (!c.wants(1)) return;
-    value_id const own = detail::difference(c, g, detail::sum_of_rows(c, detail::product(c, g, y)));
-    value_id const others = detail::product(c, g, detail::sum_of_rows(c, detail::product(c, h, y)));
-    c.give(1, detail::difference(c, detail::product(c, h, own), others));
-  }
+  void gradient(gradient_context& c) const;
 };
 struct softmax : detail::row_function<1> {
   static constexpr std::string_view name = "softmax";
@@ -56,19 +45,13 @@ struct softmax : detail::row_function<1> {
 struct log_softmax_grad : detail::row_function<2> {
   static constexpr std::string_view name = "log_softmax_grad";
   static constexpr double flops = 12;
-  void gradient(gradient_context& c) const {  // of g - e^y sum(g)
-    value_id const h = c.grad(), weighted = detail::product(c, h, c.emit(exp{}, {c.in(1)}));
-    if (c.wants(0)) c.give(0, detail::difference(c, h, detail::sum_of_rows(c, weighted)));
-    if (c.wants(1)) c.give(1, c.emit(neg{}, {detail::product(c, weighted, detail::sum_of_rows(c, c.in(0)))}));
-  }
+  void gradient(gradient_context& c) const;
 };
 struct log_softmax : detail::row_function<1> {
   static constexpr std::string_view name = "log_softmax";
   static constexpr precision_rule precision = precision_use::full;
   static constexpr double flops = 12;
-  void gradient(gradient_context& c) const {
-    c.give(0, c.emit(log_softmax_grad{}, {dense_rows(c, c.grad()), c.out(0)}));
-  }
+  void gradient(gradient_context& c) const;
 };
 
 template <class Backend>
@@ -89,3 +72,7 @@ void run(Backend& b, log_softmax_grad const&, kernel_arguments const& a) {
 }
 
 }  // namespace neap::inline v0::op
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/impl/softmax.ipp>
+#endif

@@ -10,10 +10,7 @@
 
 namespace neap::inline v0::op::detail {
 
-inline int planned_threads() {
-  static int const threads = std::max(4, static_cast<int>(std::thread::hardware_concurrency()));
-  return threads;
-}
+int planned_threads();
 template <class F>
 void on_planned_threads(host_backend& b, F const& f) {
   if (b.threads() <= planned_threads()) return f(b);
@@ -22,3 +19,7 @@ void on_planned_threads(host_backend& b, F const& f) {
 }
 
 }  // namespace neap::inline v0::op::detail
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/impl/threads.ipp>
+#endif

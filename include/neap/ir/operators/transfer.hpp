@@ -11,10 +11,7 @@ namespace neap::inline v0::op {
 /// x -> handle. The handle's type is x's, its storage is on the host's side (0 device bytes).
 struct store {
   static constexpr std::string_view name = "store";
-  void infer(shape_context& c) const {
-    c.require_arity(1, 1);
-    c.off_device(c.layout(0));
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { c.aligned(0, 0); }
   work cost(work_context const& c) const { return {0, detail::touched_bytes(c.in[0]), 0}; }
 };
@@ -23,10 +20,7 @@ struct store {
 /// time of its own. (A stream's wait for an event, as a value that a load reads.)
 struct wait {
   static constexpr std::string_view name = "wait";
-  void infer(shape_context& c) const {
-    c.require_arity(1, 1);
-    c.view(0, c.layout(0));
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { c.aligned(0, 0); }
   work cost(work_context const&) const { return {0, 0, 0}; }
 };
@@ -34,12 +28,13 @@ struct wait {
 /// handle -> x, in a storage of its own on the device.
 struct load {
   static constexpr std::string_view name = "load";
-  void infer(shape_context& c) const {
-    c.require_arity(1, 1);
-    c.fresh(c.layout(0));
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { c.aligned(0, 0); }
   work cost(work_context const& c) const { return {0, 0, detail::touched_bytes(c.out[0])}; }
 };
 
 }  // namespace neap::inline v0::op
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/impl/transfer.ipp>
+#endif

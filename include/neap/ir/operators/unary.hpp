@@ -26,7 +26,7 @@ namespace neap::inline v0::op {
 
 namespace detail {
 /// v * scale + shift, for gradient rules.
-inline value_id affine(gradient_context& c, value_id v, double scale, double shift = 0);
+value_id affine(gradient_context& c, value_id v, double scale, double shift = 0);
 
 template <class F>
 concept has_curve = requires(F const& f, gradient_context& c, value_id v) { f.curve(c, v, v); };
@@ -38,12 +38,7 @@ constexpr bool slope_reads_result = [] {
   if constexpr (requires { F::slope_of_result; }) return bool{F::slope_of_result};
   else return false;
 }();
-inline void infer_grad_and_result(shape_context& c) {
-  c.require_arity(2, 2);
-  require_floating(c, 0);
-  require_same_type(c, 0, 1);
-  for (int j = 0; j < 2; ++j) c.fresh(c.in(0));
-}
+void infer_grad_and_result(shape_context& c);
 }  // namespace detail
 
 /// g, v -> g * F's slope, where v is F's argument, or its result if F::slope_of_result.
@@ -131,9 +126,7 @@ struct log : unary<log> {
   NEAP_HD T slope(T x) const {
     return T(1) / x;
   }
-  value_id curve(gradient_context& c, value_id g, value_id x) const {
-    return c.emit(neg{}, {c.emit(grad_of<log>{}, {c.emit(grad_of<log>{}, {g, x}), x})});
-  }
+  value_id curve(gradient_context& c, value_id g, value_id x) const;
 };
 struct sqrt : unary<sqrt> {
   static constexpr std::string_view name = "sqrt";
@@ -146,9 +139,7 @@ struct sqrt : unary<sqrt> {
   NEAP_HD T slope(T y) const {
     return T(0.5) / y;
   }
-  value_id curve(gradient_context& c, value_id g, value_id y) const {
-    return detail::affine(c, c.emit(grad_of<sqrt>{}, {c.emit(grad_of<sqrt>{}, {g, y}), y}), -2);
-  }
+  value_id curve(gradient_context& c, value_id g, value_id y) const;
 };
 struct rsqrt : unary<rsqrt> {
   static constexpr std::string_view name = "rsqrt";
@@ -162,9 +153,7 @@ struct rsqrt : unary<rsqrt> {
   NEAP_HD T slope(T y) const {
     return T(-0.5) * y * y * y;
   }
-  value_id curve(gradient_context& c, value_id g, value_id y) const {
-    return detail::affine(c, detail::product(c, g, detail::product(c, y, y)), -1.5);
-  }
+  value_id curve(gradient_context& c, value_id g, value_id y) const;
 };
 struct reciprocal : unary<reciprocal> {
   static constexpr std::string_view name = "reciprocal";
@@ -177,9 +166,7 @@ struct reciprocal : unary<reciprocal> {
   NEAP_HD T slope(T y) const {
     return -y * y;
   }
-  value_id curve(gradient_context& c, value_id g, value_id y) const {
-    return detail::affine(c, detail::product(c, g, y), -2);
-  }
+  value_id curve(gradient_context& c, value_id g, value_id y) const;
 };
 /// The slope at 0 is 0.
 struct abs : unary<abs> {
@@ -218,9 +205,7 @@ struct tanh : unary<tanh> {
   NEAP_HD T slope(T y) const {
     return T(1) - y * y;
   }
-  value_id curve(gradient_context& c, value_id g, value_id y) const {
-    return detail::affine(c, detail::product(c, g, y), -2);
-  }
+  value_id curve(gradient_context& c, value_id g, value_id y) const;
 };
 struct sigmoid : unary<sigmoid> {
   static constexpr std::string_view name = "sigmoid";
@@ -234,9 +219,7 @@ struct sigmoid : unary<sigmoid> {
   NEAP_HD T slope(T y) const {
     return y * (T(1) - y);
   }
-  value_id curve(gradient_context& c, value_id g, value_id y) const {
-    return detail::product(c, g, detail::affine(c, y, -2, 1));
-  }
+  value_id curve(gradient_context& c, value_id g, value_id y) const;
 };
 /// max(x, 0); a NaN stays one. The slope at 0 is 0.
 struct relu : unary<relu> {
@@ -262,11 +245,7 @@ struct silu : unary<silu> {
   NEAP_HD T slope(T x) const {
     return math::silu_slope(x);
   }
-  value_id curve(gradient_context& c, value_id g, value_id x) const {  // s (1 - s) (2 + x (1 - 2 s)), s = sigmoid(x)
-    value_id const s = c.emit(sigmoid{}, {x});
-    value_id const bend = detail::affine(c, detail::product(c, x, detail::affine(c, s, -2, 1)), 1, 2);
-    return detail::product(c, c.emit(grad_of<sigmoid>{}, {g, s}), bend);
-  }
+  value_id curve(gradient_context& c, value_id g, value_id x) const;
 };
 struct erf : unary<erf> {
   static constexpr std::string_view name = "erf";
@@ -279,9 +258,7 @@ struct erf : unary<erf> {
   NEAP_HD T slope(T x) const {
     return T(1.12837916709551257390) * math::exp(-x * x);
   }
-  value_id curve(gradient_context& c, value_id g, value_id x) const {
-    return detail::affine(c, detail::product(c, c.emit(grad_of<erf>{}, {g, x}), x), -2);
-  }
+  value_id curve(gradient_context& c, value_id g, value_id x) const;
 };
 /// log(1 + e^x).
 struct softplus : unary<softplus> {
@@ -295,9 +272,7 @@ struct softplus : unary<softplus> {
   NEAP_HD T slope(T x) const {
     return math::sigmoid(x);
   }
-  value_id curve(gradient_context& c, value_id g, value_id x) const {
-    return c.emit(grad_of<sigmoid>{}, {g, c.emit(sigmoid{}, {x})});
-  }
+  value_id curve(gradient_context& c, value_id g, value_id x) const;
 };
 /// x, or alpha (e^x - 1) where x is not above 0 (Clevert et al. 2016). The gradient reads the result, so alpha is not
 /// negative.
@@ -309,12 +284,7 @@ struct elu {
   static constexpr auto attributes() { return std::array{field<&elu::alpha>("alpha")}; }
   static constexpr int map_inputs = 1;
   static constexpr bool elementwise = true;
-  void infer(shape_context& c) const {
-    c.require_arity(1, 1);
-    detail::require_floating(c, 0);
-    c.require(alpha >= 0, "alpha must not be negative, was given ", alpha);
-    c.fresh(c.in(0));
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_all_aligned(c); }
   template <class T>
   NEAP_HD T operator()(T x) const {
@@ -325,9 +295,7 @@ struct elu {
     return y > T(0) ? T(1) : y + T(alpha);
   }
   /// g where the result is not above 0.
-  value_id curve(gradient_context& c, value_id g, value_id y) const {
-    return c.emit(sub{}, {g, c.emit(grad_of<relu>{}, {g, y})});
-  }
+  value_id curve(gradient_context& c, value_id g, value_id y) const;
   void gradient(gradient_context& c) const { c.give(0, c.emit(grad_of<elu>(*this), {c.grad(), c.out(0)})); }
 };
 struct sin : unary<sin> {
@@ -341,9 +309,7 @@ struct sin : unary<sin> {
   NEAP_HD T slope(T x) const {
     return math::cos(x);
   }
-  value_id curve(gradient_context& c, value_id g, value_id x) const {
-    return c.emit(neg{}, {detail::product(c, g, c.emit(sin{}, {x}))});
-  }
+  value_id curve(gradient_context& c, value_id g, value_id x) const;
 };
 struct cos : unary<cos> {
   static constexpr std::string_view name = "cos";
@@ -356,9 +322,7 @@ struct cos : unary<cos> {
   NEAP_HD T slope(T x) const {
     return -math::sin(x);
   }
-  value_id curve(gradient_context& c, value_id g, value_id x) const {
-    return c.emit(neg{}, {detail::product(c, g, c.emit(cos{}, {x}))});
-  }
+  value_id curve(gradient_context& c, value_id g, value_id x) const;
 };
 
 // ---------------------------------------------------------------------------------- steps: no slope anywhere
@@ -481,10 +445,7 @@ struct leaky_relu_grad {
   NEAP_HD T operator()(T g, T v) const {
     return g * (T(slope) + neap::detail::pick(v > T(0), T(1), T(0)) * (T(1) - T(slope)));
   }
-  void gradient(gradient_context& c) const {
-    value_id const h = c.grad();
-    if (c.wants(0)) c.give(0, reduced_to(c, c.emit(*this, {h, c.in(1)}), c.type(c.in(0)).dims));
-  }
+  void gradient(gradient_context& c) const;
 };
 /// x, or slope * x where x is negative. A slope of at least 0 lets the gradient read the result.
 struct leaky_relu {
@@ -497,22 +458,12 @@ struct leaky_relu {
   NEAP_HD T operator()(T x) const {
     return math::max(x, T(0)) + T(slope) * math::min(x, T(0));
   }
-  void gradient(gradient_context& c) const {
-    c.give(0, c.emit(leaky_relu_grad{slope}, {c.grad(), slope >= 0 ? c.out(0) : c.in(0)}));
-  }
+  void gradient(gradient_context& c) const;
 };
 
 namespace detail {
 /// A tensor and a number. Integers stay integers, so the number must be one; booleans are no numbers.
-inline void infer_with_number(shape_context& c, double value) {
-  c.require_arity(1, 1);
-  auto const& x = c.in(0);
-  c.require(x.element != dtype::boolean, "needs numbers, was given ", x, ": cast it first");
-  c.require(is_floating(x.element) ||
-                (value >= -9e18 && value <= 9e18 && value == static_cast<double>(static_cast<std::int64_t>(value))),
-            value, " is no integer, but the tensor is ", x, ": cast it to a floating type first");
-  c.fresh(x);
-}
+void infer_with_number(shape_context& c, double value);
 #define NEAP_WITH_NUMBER_FACETS(self)                                                     \
   static constexpr auto attributes() { return std::array{field<&self::value>("value")}; } \
   static constexpr int map_inputs = 1;                                                    \
@@ -545,39 +496,12 @@ struct mul_scalar {
 };
 
 namespace detail {
-inline value_id affine(gradient_context& c, value_id v, double scale, double shift) {
-  if (scale != 1) v = c.emit(mul_scalar{scale}, {v});
-  return shift == 0 ? v : c.emit(add_scalar{shift}, {v});
-}
+value_id affine(gradient_context& c, value_id v, double scale, double shift);
 }  // namespace detail
-
-inline void gelu_grad::gradient(gradient_context& c) const {
-  using detail::affine, detail::difference, detail::product;
-  value_id const h = c.grad(), x = c.in(1);
-  if (c.wants(0)) c.give(0, reduced_to(c, c.emit(*this, {h, x}), c.type(c.in(0)).dims));
-  if (!c.wants(1)) return;
-  value_id const xx = c.emit(square{}, {x});
-  value_id curve{};
-  if (tanh_form) {  // (1 - t^2) (u' + x u'' / 2 - x t u'^2), where t = tanh(u), u = k (x + a x^3)
-    double const k = 0.79788456080286535588, a = 0.044715;
-    value_id const t = c.emit(tanh{}, {product(c, x, affine(c, xx, k * a, k))});
-    value_id const slope = affine(c, xx, 3 * k * a, k);
-    value_id const bent = product(c, product(c, x, t), c.emit(square{}, {slope}));
-    curve = c.emit(grad_of<tanh>{}, {difference(c, affine(c, xx, 6 * k * a, k), bent), t});
-  } else {  // (2 - x^2) e^(-x^2 / 2) / sqrt(2 pi)
-    value_id const bell = affine(c, c.emit(exp{}, {affine(c, xx, -0.5)}), 0.39894228040143267794);
-    curve = product(c, affine(c, xx, -1, 2), bell);
-  }
-  c.give(1, reduced_to(c, product(c, product(c, h, c.in(0)), curve), c.type(x).dims));
-}
 
 namespace detail {
 /// Whether an element type has this number: a floating type has all (rounded), others have whole ones in their range.
-inline bool has_number(dtype t, double x) {
-  double const low = t == dtype::i64 ? -0x1p63 : t == dtype::i32 ? -0x1p31 : 0;
-  double const behind = t == dtype::i64 ? 0x1p63 : t == dtype::i32 ? 0x1p31 : t == dtype::boolean ? 2 : 256;
-  return is_floating(t) || (x >= low && x < behind && x == static_cast<double>(static_cast<std::int64_t>(x)));
-}
+bool has_number(dtype t, double x);
 }  // namespace detail
 
 /// x, or the bound that it is beyond; a NaN stays one. Of integers, bounds are whole numbers or infinite. The slope at a
@@ -590,19 +514,7 @@ struct clamp {
   static constexpr auto attributes() { return std::array{field<&clamp::low>("low"), field<&clamp::high>("high")}; }
   static constexpr int map_inputs = 1;
   static constexpr bool elementwise = true, integral = true;
-  void infer(shape_context& c) const {
-    c.require_arity(1, 1);
-    auto const& x = c.in(0);
-    c.require(low <= high, "the bounds are not in order, ", low, " and ", high);
-    c.require(x.element != dtype::boolean, "needs numbers, was given ", x, ": cast it first");
-    auto const require_bound = [&](double bound) {
-      c.require(detail::has_number(x.element, bound), "the bound ", bound, " is no ", x.element, ", but the tensor is ",
-                x, ": cast it first");
-    };
-    if (low != -neap::detail::infinity_of<double>) require_bound(low);
-    if (high != neap::detail::infinity_of<double>) require_bound(high);
-    c.fresh(x);
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_all_aligned(c); }
   template <class T>
   NEAP_HD T operator()(T x) const {
@@ -654,13 +566,7 @@ struct pow_scalar_grad {
   NEAP_HD T operator()(T g, T x) const {
     return value == 0 ? T(0) : g * T(value) * detail::power(x, T(value - 1));  // 0 also where x^-1 is infinite
   }
-  void gradient(gradient_context& c) const {
-    value_id const h = c.grad();
-    if (c.wants(0)) c.give(0, reduced_to(c, c.emit(*this, {h, c.in(1)}), c.type(c.in(0)).dims));
-    if (!c.wants(1) || value == 0 || value == 1) return;
-    value_id const curve = c.emit(pow_scalar_grad{value - 1}, {detail::product(c, h, c.in(0)), c.in(1)});
-    c.give(1, reduced_to(c, detail::affine(c, curve, value), c.type(c.in(1)).dims));
-  }
+  void gradient(gradient_context& c) const;
 };
 /// x^value; a NaN for negative x if value is not whole.
 struct pow_scalar {
@@ -677,3 +583,7 @@ struct pow_scalar {
 };
 
 }  // namespace neap::inline v0::op
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/impl/unary.ipp>
+#endif

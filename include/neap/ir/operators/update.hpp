@@ -18,36 +18,15 @@ namespace neap::inline v0::op {
 
 namespace detail {
 /// Weight, gradient and floating states have one shape.
-inline void require_states(shape_context& c, int count) {
-  for (int i = 0; i < count; ++i) {
-    require_floating(c, i);
-    require_dims(c, i, c.in(0).dims, i == 1 ? "the gradient" : "a state");
-  }
-}
-inline void require_step(shape_context& c, int i) {
-  c.require(c.in(i) == tensor_type{dtype::i64, {}}, "the step must be an i64 scalar, was given ", c.in(i));
-}
+void require_states(shape_context& c, int count);
+void require_step(shape_context& c, int i);
 /// The numbers of an optimizer as its last input, where it has one more than `arity`; and whether the update counts.
-inline void require_settings(shape_context& c, int arity, std::int64_t count) {
-  c.require_arity(arity, arity + 1);
-  if (c.arity() > arity)
-    c.require(c.in(arity) == tensor_type{dtype::f64, {count}} || c.in(arity) == tensor_type{dtype::f64, {count + 1}},
-              "the settings must be ", count, " numbers of f64, was given ", c.in(arity));
-}
-inline double const* settings(kernel_arguments const& a, std::size_t arity) {
-  return a.in.size() > arity ? a.in[arity].as<double const>() : nullptr;
-}
+void require_settings(shape_context& c, int arity, std::int64_t count);
+double const* settings(kernel_arguments const& a, std::size_t arity);
 /// Whether the update does not count.
-inline bool is_skipped(kernel_arguments const& a, std::size_t arity, std::int64_t count) {
-  return a.in.size() > arity && a.in[arity].count() > count && !std::isfinite(settings(a, arity)[count]);
-}
-inline void require_total(shape_context& c, int i) {
-  c.require(c.in(i) == tensor_type{dtype::f64, {}}, "the total must be an f64 scalar, was given ", c.in(i));
-}
-inline void relate_states(dim_context& c, int count) {
-  for (int i = 0; i < count; ++i)
-    for (int j = 0; j < c.output_count(); ++j) c.aligned(i, j);
-}
+bool is_skipped(kernel_arguments const& a, std::size_t arity, std::int64_t count);
+void require_total(shape_context& c, int i);
+void relate_states(dim_context& c, int count);
 }  // namespace detail
 
 /// w, g -> w - rate * (g + weight_decay * w).
@@ -59,11 +38,7 @@ struct sgd {
   static constexpr auto attributes() {
     return std::array{field<&sgd::rate>("rate"), field<&sgd::weight_decay>("weight_decay")};
   }
-  void infer(shape_context& c) const {
-    detail::require_settings(c, 2, 2);
-    detail::require_states(c, 2);
-    c.update(0);
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_states(c, 2); }
 };
 template <class Backend>
@@ -85,11 +60,7 @@ struct momentum {
                       field<&momentum::damping>("damping"), field<&momentum::weight_decay>("weight_decay"),
                       field<&momentum::nesterov>("nesterov")};
   }
-  void infer(shape_context& c) const {
-    detail::require_settings(c, 3, 4);
-    detail::require_states(c, 3);
-    c.update(0), c.update(2);
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_states(c, 3); }
 };
 template <class Backend>
@@ -160,11 +131,7 @@ struct lion {
     return std::array{field<&lion::rate>("rate"), field<&lion::beta1>("beta1"), field<&lion::beta2>("beta2"),
                       field<&lion::weight_decay>("weight_decay")};
   }
-  void infer(shape_context& c) const {
-    detail::require_settings(c, 3, 4);
-    detail::require_states(c, 3);
-    c.update(0), c.update(2);
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_states(c, 3); }
 };
 template <class Backend>
@@ -191,23 +158,9 @@ struct muon {
                       field<&muon::iterations>("iterations"),
                       field<&muon::rms>("rms")};
   }
-  void infer(shape_context& c) const {
-    detail::require_settings(c, 3, 3);
-    detail::require_states(c, 3);
-    c.require(c.in(0).rank() >= 2, "updates weights of two axes or more, was given ", c.in(0));
-    c.require(c.in(2).element == dtype::f32 || c.in(2).element == dtype::f64,
-              "the momentum must be of f32 or f64, was given ", c.in(2));
-    c.require(iterations >= 1, "needs at least 1 iteration, was given ", iterations);
-    c.update(0), c.update(2);
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context&) const {}
-  work cost(work_context const& c) const {
-    auto w = detail::streaming_work(c, 8);
-    neap::detail::muon_shape const s(c.in[0].type.dims);
-    double const side = static_cast<double>(s.side()), count = static_cast<double>(s.count());
-    w.flops += static_cast<double>(iterations) * side * (4 * count + 2 * side * side);
-    return w;
-  }
+  work cost(work_context const& c) const;
   bytes_t workspace(work_context const& c) const { return neap::muon_workspace(c.in[2].type); }
 };
 template <std::same_as<host_backend> Backend>
@@ -229,32 +182,9 @@ struct adafactor {
                       field<&adafactor::epsilon>("epsilon"), field<&adafactor::threshold>("threshold"),
                       field<&adafactor::weight_decay>("weight_decay")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(4, 6);
-    tensor_type const weight = c.in(0);
-    int const states = weight.rank() >= 2 ? 2 : 1;
-    detail::require_settings(c, 3 + states, 5);
-    detail::require_floating(c, 0);
-    detail::require_dense(c, 0), detail::require_dense(c, 1);
-    c.require(c.in(1) == weight, "the gradient must be ", weight, ", was given ", c.in(1));
-    neap::detail::weight_matrix const m(weight.dims);
-    for (int k = 0; k < states; ++k) {
-      tensor_type const wanted{computed_in(weight.element), {k == 0 ? m.columns : m.rows}};
-      c.require(c.in(2 + k) == wanted, "the means of ", k == 0 ? "columns" : "rows", " must be ", wanted,
-                ", was given ", c.in(2 + k));
-      detail::require_dense(c, 2 + k);
-    }
-    detail::require_step(c, 2 + states);
-    c.update(0), c.update(2);
-    if (states == 2) c.update(3);
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context&) const {}
-  work cost(work_context const& c) const {
-    auto w = detail::streaming_work(c, 20);
-    w.read +=
-        2 * static_cast<double>(detail::touched_bytes(c.in[1])) + static_cast<double>(detail::touched_bytes(c.in[0]));
-    return w;
-  }
+  work cost(work_context const& c) const;
   bytes_t workspace(work_context const& c) const { return neap::adafactor_workspace(c.in[0].type); }
 };
 template <class Backend>
@@ -270,11 +200,7 @@ void run(Backend& b, adafactor const& op, kernel_arguments const& a) {
 /// step -> step + 1.
 struct increment {
   static constexpr std::string_view name = "increment";
-  void infer(shape_context& c) const {
-    c.require_arity(1, 1);
-    detail::require_step(c, 0);
-    c.update(0);
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context&) const {}
 };
 template <class Backend>
@@ -287,11 +213,7 @@ void run(Backend& b, increment const&, kernel_arguments const& a) {
 struct accumulate {
   static constexpr std::string_view name = "accumulate";
   static constexpr precision_rule precision = precision_use::of_first;
-  void infer(shape_context& c) const {
-    c.require_arity(2, 2);
-    detail::require_states(c, 2);
-    c.update(0);
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_states(c, 2); }
 };
 template <class Backend>
@@ -303,10 +225,7 @@ void run(Backend& b, accumulate const&, kernel_arguments const& a) {
 struct reset {
   static constexpr std::string_view name = "reset";
   static constexpr double flops = 0;
-  void infer(shape_context& c) const {
-    c.require_arity(1, 1);
-    c.update(0);
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { c.aligned(0, 0); }
   work cost(work_context const& c) const { return {0, 0, detail::touched_bytes(c.out[0])}; }
 };
@@ -320,16 +239,9 @@ struct assign {
   static constexpr std::string_view name = "assign";
   static constexpr precision_rule precision = precision_use::of_first;
   static constexpr double flops = 0;
-  void infer(shape_context& c) const {
-    c.require_arity(2, 2);
-    c.require(c.in(0) == c.in(1), "what is written must be of the type that is there, ", c.in(0), ", was given ",
-              c.in(1));
-    c.update(0);
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_states(c, 2); }
-  work cost(work_context const& c) const {
-    return {0, detail::touched_bytes(c.in[1]), detail::touched_bytes(c.out[0])};
-  }
+  work cost(work_context const& c) const;
 };
 template <class Backend>
 void run(Backend& b, assign const&, kernel_arguments const& a) {
@@ -343,12 +255,7 @@ void run(Backend& b, assign const&, kernel_arguments const& a) {
 /// step, total -> step; one less where the step does not count.
 struct count_back {
   static constexpr std::string_view name = "count_back";
-  void infer(shape_context& c) const {
-    c.require_arity(2, 2);
-    detail::require_step(c, 0);
-    detail::require_total(c, 1);
-    c.update(0);
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context&) const {}
 };
 template <class Backend>
@@ -362,12 +269,7 @@ void run(Backend& b, count_back const&, kernel_arguments const& a) {
 struct take_back {
   static constexpr std::string_view name = "take_back";
   static constexpr double flops = 0;
-  void infer(shape_context& c) const {
-    c.require_arity(3, 3);
-    c.require(c.in(0) == c.in(1), "what it was must be ", c.in(0), ", was given ", c.in(1));
-    detail::require_total(c, 2);
-    c.update(0);
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_states(c, 2); }
 };
 template <class Backend>
@@ -385,13 +287,7 @@ struct move_loss_scale {
     return std::array{field<&move_loss_scale::growth>("growth"), field<&move_loss_scale::backoff>("backoff"),
                       field<&move_loss_scale::growth_steps>("growth_steps")};
   }
-  void infer(shape_context& c) const {
-    c.require_arity(3, 3);
-    c.require(c.in(0) == tensor_type{dtype::f64, {}}, "the scale must be an f64 scalar, was given ", c.in(0));
-    detail::require_step(c, 1);
-    detail::require_total(c, 2);
-    c.update(0), c.update(1);
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context&) const {}
 };
 template <class Backend>
@@ -415,20 +311,9 @@ void run(Backend& b, move_loss_scale const& op, kernel_arguments const& a) {
 /// x, [total] -> the sum of x's squares, plus total: an f64 scalar.
 struct sum_squares {
   static constexpr std::string_view name = "sum_squares";
-  void infer(shape_context& c) const {
-    c.require_arity(1, 2);
-    detail::require_floating(c, 0);
-    detail::require_dense(c, 0);
-    if (c.arity() == 2)
-      c.require(c.in(1) == tensor_type{dtype::f64, {}}, "the total must be an f64 scalar, was given ", c.in(1));
-    c.fresh(tensor_type{dtype::f64, {}});
-  }
-  void relate(dim_context& c) const {
-    for (int k = 0; c.arity() == 1 && k < c.in(0).rank(); ++k) c.reduced(0, k, k);
-  }
-  work cost(work_context const& c) const {
-    return {2 * static_cast<double>(c.in[0].type.count()), detail::touched_bytes(c.in[0]), 8};
-  }
+  void infer(shape_context& c) const;
+  void relate(dim_context& c) const;
+  work cost(work_context const& c) const;
   bytes_t workspace(work_context const& c) const { return neap::add_sum_of_squares_workspace(c.in[0].type); }
 };
 template <class Backend>
@@ -444,11 +329,7 @@ struct clip_factor {
   static constexpr bool elementwise = true;
   double max_norm = 1;
   static constexpr auto attributes() { return std::array{field<&clip_factor::max_norm>("max_norm")}; }
-  void infer(shape_context& c) const {
-    c.require_arity(1, 1);
-    c.require(c.in(0) == tensor_type{dtype::f64, {}}, "the total must be an f64 scalar, was given ", c.in(0));
-    c.fresh(c.in(0));
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context&) const {}
 };
 template <class Backend>
@@ -460,12 +341,7 @@ void run(Backend& b, clip_factor const& op, kernel_arguments const& a) {
 struct scale_by {
   static constexpr std::string_view name = "scale_by";
   static constexpr bool elementwise = true;
-  void infer(shape_context& c) const {
-    c.require_arity(2, 2);
-    detail::require_floating(c, 0), detail::require_floating(c, 1);
-    detail::require_dims(c, 1, {}, "the factor");
-    c.fresh(c.in(0));
-  }
+  void infer(shape_context& c) const;
   void relate(dim_context& c) const { c.aligned(0, 0); }
 };
 template <class Backend>
@@ -474,3 +350,7 @@ void run(Backend& b, scale_by const&, kernel_arguments const& a) {
 }
 
 }  // namespace neap::inline v0::op
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/impl/update.ipp>
+#endif

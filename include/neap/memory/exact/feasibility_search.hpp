@@ -90,52 +90,11 @@ std::size_t first_decided(worker_team* team, std::size_t count, stop_condition c
 class portfolio {
  public:
   portfolio(memory_problem const& p, std::vector<std::vector<std::uint32_t>> const& orders, std::int64_t unit,
-            search_tricks tricks, packing_guesser const* guesser, std::int64_t capacity)
-      : orders_(orders),
-        unit_(unit) {
-    problems_.reserve(orders.size());  // searches refer to them
-    for (auto const& order : orders) problems_.push_back(packing_problem_of(p, order, unit));
-    auto const& first = problems_.front();
-    bool const plain = p.gap_begin.empty();
-    for (std::size_t k = 0; k < orders.size(); ++k)
-      add(std::make_unique<canonical_search>(problems_[k], tricks, plain && k >= exact_policy::unbroken_orders),
-          first.count() <= exact_policy::most_explained ? exact_policy::ordered_weight
-                                                        : exact_policy::unexplained_weight);
-    if (plain && tricks.skyline) add(std::make_unique<skyline_search>(first, tricks), exact_policy::skyline_weight);
-    if (plain && guesser != nullptr)
-      if (auto made = guesser->make(first)) {
-        add(std::move(made), guesser->weight(first.count()));
-        members_.back().proves = false;
-      }
-    auto const units = std::min(capacity / unit, std::numeric_limits<std::int64_t>::max() / 2);
-    for (auto& m : members_) m.search->start(units);
-  }
+            search_tricks tricks, packing_guesser const* guesser, std::int64_t capacity);
 
   /// Within about so many nodes. `offsets` are written after `yes`.
   probe_answer operator()(std::int64_t most_nodes, worker_team* team, stop_condition const& stop,
-                          std::vector<std::int64_t>&& offsets) {
-    probe_answer answer;
-    auto const descent = nodes_of_descent(orders_.front().size());
-    std::int64_t until = 0;
-    for (auto slice = std::max(exact_policy::first_slice_nodes, descent); answer.nodes < most_nodes;
-         slice = std::min(2 * slice, exact_policy::most_slice_nodes)) {
-      auto const left = most_nodes - answer.nodes;
-      std::int64_t weights = 0;
-      for (auto const& m : members_) weights += m.over ? 0 : m.weight;
-      if (weights == 0) break;
-      // Shares in which no search gets to its end are of no use to any: where there is too little, the first get theirs.
-      until += std::max(std::min(slice, left / weights + 1), until ? 0 : descent);
-      share_out(until, left);
-      auto const deciding = run_slices(team, stop, answer);
-      if (answer.fits == feasibility::yes) {
-        auto const& order = orders_[deciding < orders_.size() ? deciding : 0];
-        for (std::size_t k = 0; k < order.size(); ++k) offsets[order[k]] = members_[deciding].search->offset(k) * unit_;
-        answer.offsets = std::move(offsets);
-      }
-      if (deciding < members_.size() || stop.passed()) break;
-    }
-    return answer;
-  }
+                          std::vector<std::int64_t>&& offsets);
 
  private:
   struct member {
@@ -161,21 +120,7 @@ class portfolio {
     }
   }
   /// A round of slices; gives the search that decided, or the number of searches. Adds to the nodes.
-  std::size_t run_slices(worker_team* team, stop_condition const& stop, probe_answer& answer) {
-    for (auto& m : members_) m.fits = feasibility::unknown;
-    auto const deciding = first_decided(team, members_.size(), stop, [&](std::size_t k, stop_condition const& inner) {
-      auto& m = members_[k];
-      if (m.most <= m.before) return false;
-      m.fits = m.search->run(stop_condition::after_nodes(m.most, &inner));
-      if (m.fits == feasibility::no && !m.proves) m.fits = feasibility::unknown, m.over = true;
-      if (m.fits == feasibility::unknown && m.search->nodes() == m.before) m.over = true;
-      return m.fits != feasibility::unknown;
-    });
-    for (std::size_t k = 0; k < members_.size() && k <= deciding; ++k)
-      answer.nodes += members_[k].search->nodes() - members_[k].before;
-    if (deciding < members_.size()) answer.fits = members_[deciding].fits;
-    return deciding;
-  }
+  std::size_t run_slices(worker_team* team, stop_condition const& stop, probe_answer& answer);
 
   std::vector<std::vector<std::uint32_t>> const& orders_;
   std::int64_t unit_;
@@ -187,18 +132,7 @@ class portfolio {
 /// themselves: where a problem has some, `no` means without them.
 class feasibility_without_windows {
  public:
-  feasibility_without_windows(memory_problem const& p, search_tricks tricks, packing_guesser const* guesser = nullptr)
-      : problem_(p),
-        tricks_(tricks),
-        guesser_(guesser),
-        unit_(granularity(p)) {
-    plateau_ground const plateaus(p);
-    for (rank_order order : search_orders) {
-      auto by_rank = ranked(p, order, plateaus.total, plateaus.ranges);
-      std::erase_if(by_rank, [&](std::uint32_t i) { return !p.ever_holds(i); });
-      if (std::find(orders_.begin(), orders_.end(), by_rank) == orders_.end()) orders_.push_back(std::move(by_rank));
-    }
-  }
+  feasibility_without_windows(memory_problem const& p, search_tricks tricks, packing_guesser const* guesser = nullptr);
 
   memory_problem const& problem() const { return problem_; }
   std::int64_t unit() const { return unit_; }
@@ -253,3 +187,7 @@ class feasibility_search {
 }  // namespace detail
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/memory/exact/impl/feasibility_search.ipp>
+#endif

@@ -95,24 +95,7 @@ class limit_reasons {
     set(f, head, head.limit + 1);
   }
   /// So it lies on something, and below `least` nothing it meets ends.
-  void lifted(limit_frame& f, limit_entry const* x, limit_entry& head, std::int64_t least) {
-    if (!kept()) return;
-    sets_.clear();
-    if (precise_) {
-      meeting const meets(problem_, head.record);
-      auto const* const sizes = problem_.size.data();
-      auto const n = static_cast<std::uint32_t>(problem_.count());
-      sets_.add_reason(head.reason, head.limit + 1);
-      for (std::uint32_t i = 0; i < n; ++i)
-        if (i != head.record && sizes[i] < least && meets(i)) sets_.add(i);
-      for (std::uint32_t k = 1; k < f.count; ++k) sets_.remove(x[k].record);
-      for (std::uint32_t k = 1; k < f.count; ++k)
-        if (meets(x[k].record)) sets_.add_reason(x[k].reason, least - sizes[x[k].record]);
-    } else {
-      add_placed(f, x);
-    }
-    set(f, head, least);
-  }
+  void lifted(limit_frame& f, limit_entry const* x, limit_entry& head, std::int64_t least);
   /// A twin of the refused head does not lie there either.
   void twin_refused(limit_frame& f, limit_entry& twin, limit_entry const& refused) {
     if (!kept()) return;
@@ -146,3 +129,7 @@ class limit_reasons {
 };
 
 }  // namespace neap::inline v0::detail
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/memory/exact/impl/limit_reasons.ipp>
+#endif

@@ -91,22 +91,7 @@ class probes_ahead {
   }
 
  private:
-  void look_ahead(capacity_walk walk, probe asked, std::int64_t left, stop_condition const& stop) {
-    asked_.clear(), next_ = 0;
-    for (;;) {
-      asked_.push_back(asked);
-      walk.learn(asked, feasibility::unknown, 0), left -= asked.nodes;
-      if (asked_.size() == searches_.size() || walk.done() || left <= 0) break;
-      asked = walk.next();
-      asked.nodes = std::min(asked.nodes, left);
-    }
-    answers_.assign(asked_.size(), {});
-    auto const last = first_decided(&team_, asked_.size(), stop, [&](std::size_t k, stop_condition const& inner) {
-      answers_[k] = searches_[k](asked_[k], nullptr, inner);
-      return answers_[k].fits != feasibility::unknown;
-    });
-    asked_.resize(std::min(last + 1, asked_.size()));
-  }
+  void look_ahead(capacity_walk walk, probe asked, std::int64_t left, stop_condition const& stop);
 
   std::vector<feasibility_search> searches_;  // one for each capacity of a list
   worker_team& team_;
@@ -116,3 +101,7 @@ class probes_ahead {
 };
 
 }  // namespace neap::inline v0::detail
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/memory/exact/impl/probes.ipp>
+#endif

@@ -33,9 +33,7 @@ class einsum_run {
   [[noreturn]] void refuse(std::string const& why) const;
   static std::string name(int label) { return label < 0 ? "..." : std::string(1, static_cast<char>(label)); }
   static bool has(labels const& l, int label) { return std::find(l.begin(), l.end(), label) != l.end(); }
-  static int place(labels const& l, int label) {
-    return static_cast<int>(std::find(l.begin(), l.end(), label) - l.begin());
-  }
+  static int place(labels const& l, int label);
 
   // ------------------------------------------------------------------ the equation
 
@@ -48,32 +46,19 @@ class einsum_run {
   /// x with axis k the diagonal of axes k and j > k.
   tensor diagonal(tensor const& x, int k, int j, std::size_t i) const;
   void require_output();
-  std::int64_t size_of(int label) const {
-    for (auto const& [l, n] : sizes_)
-      if (l == label) return n;
-    return 1;
-  }
+  std::int64_t size_of(int label) const;
   /// Axes of extent 1 that other operands stretch are no axes of this one.
   void drop_stretched(term& t) const;
 
   // ------------------------------------------------------------------ the sums
 
   /// Whether the result or an operand from number `next` on has the label.
-  bool is_needed(int label, std::size_t next) const {
-    bool needed = has(output_, label);
-    for (std::size_t i = next; i < terms_.size(); ++i) needed = needed || has(terms_[i].labels, label);
-    return needed;
-  }
+  bool is_needed(int label, std::size_t next) const;
   /// Without the axes that neither later operands need nor `other`.
   term summed(term t, std::size_t next, term const* other = nullptr) const;
   /// t's axes in the order of `groups`, each group one axis.
   tensor grouped(term const& t, std::initializer_list<labels const*> groups) const;
-  bool is_dense(term const& t, std::initializer_list<labels const*> groups) const {
-    extents order;
-    for (auto const* g : groups)
-      for (int label : *g) order.push_back(place(t.labels, label));
-    return permute(t.x, order).layout().is_dense();
-  }
+  bool is_dense(term const& t, std::initializer_list<labels const*> groups) const;
   term product(term a, term const& b, std::size_t next) const;
 
   std::string_view equation_;
@@ -97,11 +82,8 @@ class einsum_run {
 ///
 /// Extents of 1 stretch. Operands are multiplied from left to right, so their order decides what it costs. Throws
 /// neap::error for an equation that is none, or does not fit the operands.
-inline tensor einsum(std::string_view equation, std::vector<tensor> const& operands,
-                     std::source_location at = std::source_location::current()) {
-  place_scope const here(at);
-  return detail::einsum_run(equation, operands, at).run();
-}
+tensor einsum(std::string_view equation, std::vector<tensor> const& operands,
+              std::source_location at = std::source_location::current());
 /// The same of operands in a row: einsum("ij,jk->ik", a, b).
 template <std::same_as<tensor> T>
 tensor einsum(std::string_view equation, T const& a, std::source_location at = std::source_location::current()) {

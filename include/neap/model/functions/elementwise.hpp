@@ -13,17 +13,9 @@ namespace neap::inline v0 {
 namespace detail {
 
 tensor add_operands(operand const& a, operand const& b);
-inline tensor subtract_operands(operand const& a, operand const& b) {
-  if (!b.is_tensor()) return apply(op::add_scalar{-b.number()}, {a.get()}, a.at());
-  if (!a.is_tensor()) return apply(op::add_scalar{a.number()}, {apply(op::neg{}, {b.get()}, b.at())}, b.at());
-  return apply(op::sub{}, {a.get(), b.get()}, a.at());
-}
+tensor subtract_operands(operand const& a, operand const& b);
 tensor multiply_operands(operand const& a, operand const& b);
-inline tensor divide_operands(operand const& a, operand const& b) {
-  if (!b.is_tensor()) return apply(op::mul_scalar{1 / b.number()}, {a.get()}, a.at());
-  if (!a.is_tensor()) return apply(op::mul_scalar{a.number()}, {apply(op::reciprocal{}, {b.get()}, b.at())}, b.at());
-  return apply(op::div{}, {a.get(), b.get()}, a.at());
-}
+tensor divide_operands(operand const& a, operand const& b);
 
 inline tensor negate_operand(operand const& a) { return apply(op::neg{}, {a.get()}, a.at()); }
 
@@ -61,39 +53,19 @@ inline tensor ceil(tensor const& x, std::source_location at = std::source_locati
   return neg(floor(neg(x)));
 }
 /// x, or the bound that it is beyond; a NaN stays one. Options: clamp(x, {.low = 0}). The slope at a bound is 0.
-inline tensor clamp(tensor const& x, op::clamp how, std::source_location at = std::source_location::current()) {
-  return apply(how, {x}, at);
-}
-inline tensor clamp(tensor const& x, double low, double high,
-                    std::source_location at = std::source_location::current()) {
-  return apply(op::clamp{low, high}, {x}, at);
-}
+tensor clamp(tensor const& x, op::clamp how, std::source_location at = std::source_location::current());
+tensor clamp(tensor const& x, double low, double high, std::source_location at = std::source_location::current());
 /// x * Phi(x); `tanh_form`: GPT-2's approximation of it.
-inline tensor gelu(tensor const& x, bool tanh_form, std::source_location at = std::source_location::current()) {
-  return apply(op::gelu{tanh_form}, {x}, at);
-}
-inline tensor gelu(tensor const& x, std::source_location at = std::source_location::current()) {
-  return gelu(x, false, at);
-}
-inline tensor leaky_relu(tensor const& x, double slope = 0.01,
-                         std::source_location at = std::source_location::current()) {
-  return apply(op::leaky_relu{slope}, {x}, at);
-}
+tensor gelu(tensor const& x, bool tanh_form, std::source_location at = std::source_location::current());
+tensor gelu(tensor const& x, std::source_location at = std::source_location::current());
+tensor leaky_relu(tensor const& x, double slope = 0.01, std::source_location at = std::source_location::current());
 /// x, or alpha (e^x - 1) where x is not above 0; alpha is not negative.
-inline tensor elu(tensor const& x, double alpha = 1, std::source_location at = std::source_location::current()) {
-  return apply(op::elu{.alpha = alpha}, {x}, at);
-}
+tensor elu(tensor const& x, double alpha = 1, std::source_location at = std::source_location::current());
 /// x^p; a NaN for negative x if p is not whole.
-inline tensor pow(tensor const& x, double p, std::source_location at = std::source_location::current()) {
-  return apply(op::pow_scalar{p}, {x}, at);
-}
+tensor pow(tensor const& x, double p, std::source_location at = std::source_location::current());
 
-inline tensor add(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {
-  return apply(op::add{}, {a, b}, at);
-}
-inline tensor mul(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {
-  return apply(op::mul{}, {a, b}, at);
-}
+tensor add(tensor const& a, tensor const& b, std::source_location at = std::source_location::current());
+tensor mul(tensor const& a, tensor const& b, std::source_location at = std::source_location::current());
 
 }  // namespace neap::inline v0
 

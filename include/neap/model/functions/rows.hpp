@@ -14,47 +14,22 @@ tensor rows(tensor const& x);
 }  // namespace detail
 
 /// Positive numbers of sum 1 along an axis.
-inline tensor softmax(tensor const& x, std::int64_t axis = -1,
-                      std::source_location at = std::source_location::current()) {
-  place_scope const here(at);
-  if (detail::axis_of(x, axis, "softmax", at) != x.rank() - 1)
-    return transpose(softmax(transpose(x, axis, -1), -1), axis, -1);
-  return apply(op::softmax{}, {detail::rows(x)});
-}
-inline tensor log_softmax(tensor const& x, std::int64_t axis = -1,
-                          std::source_location at = std::source_location::current()) {
-  place_scope const here(at);
-  if (detail::axis_of(x, axis, "log_softmax", at) != x.rank() - 1)
-    return transpose(log_softmax(transpose(x, axis, -1), -1), axis, -1);
-  return apply(op::log_softmax{}, {detail::rows(x)});
-}
+tensor softmax(tensor const& x, std::int64_t axis = -1, std::source_location at = std::source_location::current());
+tensor log_softmax(tensor const& x, std::int64_t axis = -1, std::source_location at = std::source_location::current());
 
 /// (x - mean) / sqrt(variance + epsilon) * weight + bias along the last axis.
-inline tensor layer_norm(tensor const& x, tensor const& weight, tensor const& bias, double epsilon = 1e-5,
-                         std::source_location at = std::source_location::current()) {
-  place_scope const here(at);
-  return apply(op::layer_norm{epsilon}, {detail::rows(x), weight, bias});
-}
+tensor layer_norm(tensor const& x, tensor const& weight, tensor const& bias, double epsilon = 1e-5,
+                  std::source_location at = std::source_location::current());
 /// x / sqrt(mean(x^2) + epsilon) * weight along the last axis.
-inline tensor rms_norm(tensor const& x, tensor const& weight, double epsilon = 1e-6,
-                       std::source_location at = std::source_location::current()) {
-  place_scope const here(at);
-  return apply(op::rms_norm{epsilon}, {detail::rows(x), weight});
-}
+tensor rms_norm(tensor const& x, tensor const& weight, double epsilon = 1e-6,
+                std::source_location at = std::source_location::current());
 
 /// The mean over rows of -log softmax(logits)[target]: logits (..., classes), targets (...) of i64. Rows whose target is
 /// `ignored` do not count. With a smoothing s in [0, 1] the target is 1 - s of the class and s / classes of each.
-inline tensor cross_entropy_loss(tensor const& logits, tensor const& targets, std::int64_t ignored = -100,
-                                 double smoothing = 0, std::source_location at = std::source_location::current()) {
-  place_scope const here(at);
-  tensor const dense = contiguous(targets);  // given twice: parts of the rows see all targets
-  return apply(op::cross_entropy{ignored, false, smoothing}, {detail::rows(logits), dense, dense});
-}
+tensor cross_entropy_loss(tensor const& logits, tensor const& targets, std::int64_t ignored = -100,
+                          double smoothing = 0, std::source_location at = std::source_location::current());
 /// The mean of (x - y)^2.
-inline tensor mse_loss(tensor const& x, tensor const& y, std::source_location at = std::source_location::current()) {
-  place_scope const here(at);
-  return apply(op::mse{}, {contiguous(x), contiguous(y)});
-}
+tensor mse_loss(tensor const& x, tensor const& y, std::source_location at = std::source_location::current());
 
 }  // namespace neap::inline v0
 

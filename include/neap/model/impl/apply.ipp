@@ -158,3 +158,34 @@ NEAP_FUNC std::vector<tensor> apply_in(precision_scope& p, operator_view op, std
 
 }  // namespace detail
 }  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+namespace detail {
+
+NEAP_FUNC std::vector<tensor> apply_as_given(operator_view op, std::span<tensor const> in, std::source_location at) {
+  if (auto* t = tracer::active()) {
+    // Where graphs begin without a table they cannot see it themselves.
+    if (kernels_by_operator && op.facets->standard_row < 0 && is_standard_name(op.facets->name))
+      throw_error(context_access::place(at), {op.facets->name, ": another operator in the graph has this name"});
+    return t->emit(op, in, at);
+  }
+  return run_eagerly(op, in, at);
+}
+
+NEAP_FUNC std::vector<tensor> apply_view(operator_view op, std::span<tensor const> in, std::source_location at) {
+  if (auto* p = context_access::precision()) return apply_in(*p, op, in, at);
+  return apply_as_given(op, in, at);
+}
+
+NEAP_FUNC tensor in_full(tensor const& x, std::source_location at) {
+  auto* const p = context_access::precision();
+  return p && !x.is_empty() && is_low(x.element()) ? cast_in(*p, x, dtype::f32, at) : x;
+}
+
+NEAP_FUNC bool may_meet(dtype a, dtype b) {
+  auto const either = [](dtype t) { return t == dtype::f32 || is_low(t); };
+  return a == b || (context_access::precision() && either(a) && either(b));
+}
+
+}  // namespace detail
+}  // namespace neap::inline v0

@@ -33,3 +33,44 @@ NEAP_FUNC void precision_scope::keep(tensor const& t, tensor const& cast) {
 }
 
 }  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+
+NEAP_FUNC precision_scope::precision_scope(dtype low, std::source_location at)
+    : context_(eager_context::current()),
+      low_(low) {
+  detail::require_low(low, "precision_scope", at);
+  before_ = context_access::set_precision(context_, this);
+}
+
+NEAP_FUNC std::optional<dtype> precision_scope::current() {
+  if (auto const* p = context_access::precision()) return p->low();
+  return {};
+}
+
+NEAP_FUNC bool precision_scope::is_kept(tensor const& t) {
+  if (t.is_traced() || t.node()->facets) return false;
+  auto const r = t.storage()->role();
+  return (r == role::weight || r == role::buffer || r == role::constant) &&
+         t.layout() == tensor_layout::dense(t.storage()->type());
+}
+
+NEAP_FUNC bool precision_scope::is_same(kept_cast const& c, tensor const& t) {
+  if (c.of.storage() != t.storage() || c.recording != context_access::is_recording() ||
+      c.of.wants_gradient() != t.wants_gradient())
+    return false;
+  if (auto* const trace = tracer::active()) return trace->made(c.cast) && trace->value(t) == c.value;
+  return !c.cast.is_traced() && c.version == t.storage()->version();
+}
+
+}  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+namespace detail {
+
+NEAP_FUNC void same_precision::enter(std::optional<precision_scope>& scope) const {
+  if (low_) scope.emplace(*low_);
+}
+
+}  // namespace detail
+}  // namespace neap::inline v0

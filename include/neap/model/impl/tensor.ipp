@@ -64,3 +64,36 @@ NEAP_FUNC tensor_ref tensor::ref(std::byte* (listener::*reads)(tensor const&, st
 }
 
 }  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+
+NEAP_FUNC tensor_layout const& tensor::layout(std::source_location at) const {
+  if (!node_) detail::no_tensor(at);
+  return node_->out[output_].layout;
+}
+
+NEAP_FUNC std::int64_t tensor::size(std::int64_t axis, std::source_location at) const {
+  return shape(at)[detail::axis_of(*this, axis, "size", at)];
+}
+
+NEAP_FUNC bool tensor::is_frozen() const {
+  return node_ && node_->wants_gradient && !node_->facets && !node_->though_frozen && storage()->is_frozen();
+}
+
+NEAP_FUNC tensor tensor::with_gradient(std::source_location at) const {
+  if (!node_) detail::no_tensor(at);
+  if (context_access::trace()) return detail::leaf_in_trace(*this, at);
+  if (is_traced()) detail::no_trace(at);
+  tensor leaf = detail::make_leaf(storage(), layout(), true);
+  leaf.node()->though_frozen = true;
+  return leaf;
+}
+
+NEAP_FUNC tensor tensor::detach(std::source_location at) const {
+  if (!node_) detail::no_tensor(at);
+  if (context_access::trace()) return detail::leaf_in_trace(*this, at);
+  if (is_traced()) detail::no_trace(at);
+  return detail::make_leaf(storage(), layout());
+}
+
+}  // namespace neap::inline v0

@@ -189,3 +189,97 @@ NEAP_FUNC value_id tracer::add_source(tensor const& t, std::source_location at) 
 }
 
 }  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+
+NEAP_FUNC tracer::tracer(operator_table ops, std::source_location at)
+    : edit_(ops),
+      context_(eager_context::current()),
+      token_(std::make_shared<detail::trace_token>()) {
+  if (context_.trace_) throw_error(context_access::place(at), {"a trace is active on this thread already"});
+  context_.trace_ = this;
+}
+
+NEAP_FUNC tensor tracer::input(tensor const& like, std::string_view name) {
+  value_id const v = edit_.add_source(role::input, like.type(), name);
+  inputs_.push_back(v);
+  // Programs that capture the sample itself, instead of taking it as an argument, mean the input; of a weight that is
+  // the sample, too, they mean the weight.
+  if (like.storage() && like.layout() == tensor_layout::dense(like.storage()->type()) &&
+      !belongs_to_model(like.storage()->role()))
+    know(like, v);
+  return wrap(v);
+}
+
+NEAP_FUNC void tracer::set_module(void const* object, void const* type, std::string const& path) {
+  op_names_.set_module(object, type, path);
+}
+
+NEAP_FUNC tensor tracer::leaf(tensor const& t, std::source_location at) {
+  value_id const v = value(t, at);
+  return wrap(look(v, edit_.layout_of(v)));
+}
+
+NEAP_FUNC value_id tracer::keep(tensor const& t, role r) {
+  value_id const v = value(t);
+  edit_.keep(v, r);
+  return v;
+}
+
+NEAP_FUNC pin_set tracer::pin_new_ops(pin_set more) {
+  auto const before = new_pins_;
+  new_pins_ |= more;
+  return before;
+}
+
+NEAP_FUNC std::source_location tracer::place(op_id o) const {
+  return index(o) < places_.size() ? places_[index(o)] : std::source_location{};
+}
+
+NEAP_FUNC op_graph tracer::finish() {
+  auto g = finish_unordered();
+  detail::require_order(g);
+  return g;
+}
+
+NEAP_FUNC op_graph tracer::finish_unordered() {
+  stop();
+  op_names_.finish(edit_);
+  return std::move(edit_).finish();
+}
+
+NEAP_FUNC std::uint32_t tracer::know(tensor const& t, value_id v) {
+  if (known_.add(t.storage().get(), static_cast<std::uint32_t>(index(v)))) holders_.push_back(t);
+  return known_.find(t.storage().get());
+}
+
+NEAP_FUNC void tracer::keep_view(tensor const& t, value_id first) {
+  views_.set(t.node().get(), static_cast<std::uint32_t>(index(first)));
+  holders_.push_back(t);
+}
+
+NEAP_FUNC value_id tracer::last_update(value_id v) const {
+  auto const last = updated_.find(index(edit_.graph().storage(v)));
+  return last == number_map::none ? nothing<value_id> : value_id{last};
+}
+
+NEAP_FUNC void tracer::stop() {
+  if (context_.trace_ == this) context_.trace_ = nullptr;
+  token_->has_ended = true;
+}
+
+}  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+namespace detail {
+
+NEAP_FUNC void require_steady(tensor const& t, std::source_location at) {
+  auto const* trace = tracer::active();
+  if (trace && trace->may_change(t))
+    throw_error(context_access::place(at), {"the data of this tensor, ", t.type(),
+                                            ", may be others in each step of the traced program. A choice by data is "
+                                            "neap::where(condition, a, b); data are read outside of the trace"});
+}
+
+}  // namespace detail
+}  // namespace neap::inline v0

@@ -14,22 +14,10 @@ struct conv1d {
 
   conv1d() = default;
   conv1d(std::int64_t in, std::int64_t out, std::int64_t size, conv1d_options o = {},
-         std::source_location at = std::source_location::current())
-      : options(o) {
-    place_scope const here(at);
-    auto const c = neap::detail::of_a_group("conv1d", in, o.groups, in, out);
-    weight = parameter({out, c, size}, initialiser::fan_in(c * size), o.element);
-    if (o.bias) bias = parameter({out}, initialiser::fan_in(c * size), o.element);
-  }
+         std::source_location at = std::source_location::current());
 
   /// x (n, in, l) -> (n, out, l')
-  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    scope const within(*this);
-    auto const& o = options;
-    return neap::conv1d(x, weight, bias,
-                        {.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups});
-  }
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
 
   friend auto neap_fields(conv1d& self) { return std::tie(self.weight, self.bias, self.options); }
   static constexpr std::array neap_names{"weight", "bias", "options"};
@@ -37,3 +25,7 @@ struct conv1d {
 };
 
 }  // namespace neap::inline v0::nn
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/nn/impl/conv1d.ipp>
+#endif

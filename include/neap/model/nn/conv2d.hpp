@@ -12,13 +12,7 @@ namespace neap::inline v0 {
 
 namespace detail {
 /// The channels of one group, of `channels`. Throws neap::error if those of input and output do not divide into groups.
-inline std::int64_t of_a_group(char const* who, std::int64_t channels, std::int64_t groups, std::int64_t in,
-                               std::int64_t out) {
-  if (groups < 1 || in % groups != 0 || out % groups != 0)
-    throw_error(context_access::place({}),
-                {who, ": ", in, " and ", out, " channels do not divide into ", groups, " groups"});
-  return channels / groups;
-}
+std::int64_t of_a_group(char const* who, std::int64_t channels, std::int64_t groups, std::int64_t in, std::int64_t out);
 }  // namespace detail
 
 namespace nn {
@@ -36,25 +30,10 @@ struct conv2d {
 
   conv2d() = default;
   conv2d(std::int64_t in, std::int64_t out, std::int64_t size, conv2d_options o = {},
-         std::source_location at = std::source_location::current())
-      : options(o) {
-    place_scope const here(at);
-    auto const c = neap::detail::of_a_group("conv2d", in, o.groups, in, out);
-    weight = parameter({out, c, size, size}, initialiser::fan_in(c * size * size), o.element);
-    if (o.bias) bias = parameter({out}, initialiser::fan_in(c * size * size), o.element);
-  }
+         std::source_location at = std::source_location::current());
 
   /// x (n, in, h, w) -> (n, out, h', w')
-  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    scope const within(*this);
-    auto const& o = options;
-    return neap::conv2d(x, weight, bias,
-                        {.stride = {o.stride, o.stride},
-                         .padding = {o.padding, o.padding},
-                         .dilation = {o.dilation, o.dilation},
-                         .groups = o.groups});
-  }
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
 
   friend auto neap_fields(conv2d& self) { return std::tie(self.weight, self.bias, self.options); }
   static constexpr std::array neap_names{"weight", "bias", "options"};
@@ -63,3 +42,7 @@ struct conv2d {
 
 }  // namespace nn
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/nn/impl/conv2d.ipp>
+#endif

@@ -12,25 +12,10 @@ struct conv3d {
 
   conv3d() = default;
   conv3d(std::int64_t in, std::int64_t out, std::int64_t size, conv2d_options o = {},
-         std::source_location at = std::source_location::current())
-      : options(o) {
-    place_scope const here(at);
-    auto const c = neap::detail::of_a_group("conv3d", in, o.groups, in, out), fan = c * size * size * size;
-    weight = parameter({out, c, size, size, size}, initialiser::fan_in(fan), o.element);
-    if (o.bias) bias = parameter({out}, initialiser::fan_in(fan), o.element);
-  }
+         std::source_location at = std::source_location::current());
 
   /// x (n, in, d, h, w) -> (n, out, d', h', w')
-  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    scope const within(*this);
-    auto const& o = options;
-    return neap::conv3d(x, weight, bias,
-                        {.stride = {o.stride, o.stride, o.stride},
-                         .padding = {o.padding, o.padding, o.padding},
-                         .dilation = {o.dilation, o.dilation, o.dilation},
-                         .groups = o.groups});
-  }
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
 
   friend auto neap_fields(conv3d& self) { return std::tie(self.weight, self.bias, self.options); }
   static constexpr std::array neap_names{"weight", "bias", "options"};
@@ -38,3 +23,7 @@ struct conv3d {
 };
 
 }  // namespace neap::inline v0::nn
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/nn/impl/conv3d.ipp>
+#endif

@@ -19,26 +19,10 @@ struct conv_transpose2d {
 
   conv_transpose2d() = default;
   conv_transpose2d(std::int64_t in, std::int64_t out, std::int64_t size, conv_transpose_options o = {},
-                   std::source_location at = std::source_location::current())
-      : options(o) {
-    place_scope const here(at);
-    auto const c = neap::detail::of_a_group("conv_transpose2d", out, o.groups, in, out);
-    weight = parameter({in, c, size, size}, initialiser::fan_in(c * size * size), o.element);
-    if (o.bias) bias = parameter({out}, initialiser::fan_in(c * size * size), o.element);
-  }
+                   std::source_location at = std::source_location::current());
 
   /// x (n, in, h, w) -> (n, out, h', w')
-  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    scope const within(*this);
-    auto const& o = options;
-    return neap::conv_transpose2d(x, weight, bias,
-                                  {.stride = {o.stride, o.stride},
-                                   .padding = {o.padding, o.padding},
-                                   .output_padding = {o.output_padding, o.output_padding},
-                                   .dilation = {o.dilation, o.dilation},
-                                   .groups = o.groups});
-  }
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
 
   friend auto neap_fields(conv_transpose2d& self) { return std::tie(self.weight, self.bias, self.options); }
   static constexpr std::array neap_names{"weight", "bias", "options"};
@@ -52,26 +36,10 @@ struct conv_transpose1d {
 
   conv_transpose1d() = default;
   conv_transpose1d(std::int64_t in, std::int64_t out, std::int64_t size, conv_transpose_options o = {},
-                   std::source_location at = std::source_location::current())
-      : options(o) {
-    place_scope const here(at);
-    auto const c = neap::detail::of_a_group("conv_transpose1d", out, o.groups, in, out);
-    weight = parameter({in, c, size}, initialiser::fan_in(c * size), o.element);
-    if (o.bias) bias = parameter({out}, initialiser::fan_in(c * size), o.element);
-  }
+                   std::source_location at = std::source_location::current());
 
   /// x (n, in, l) -> (n, out, l')
-  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    scope const within(*this);
-    auto const& o = options;
-    return neap::conv_transpose1d(x, weight, bias,
-                                  {.stride = o.stride,
-                                   .padding = o.padding,
-                                   .output_padding = o.output_padding,
-                                   .dilation = o.dilation,
-                                   .groups = o.groups});
-  }
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
 
   friend auto neap_fields(conv_transpose1d& self) { return std::tie(self.weight, self.bias, self.options); }
   static constexpr std::array neap_names{"weight", "bias", "options"};
@@ -79,3 +47,7 @@ struct conv_transpose1d {
 };
 
 }  // namespace neap::inline v0::nn
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/nn/impl/conv_transpose.ipp>
+#endif

@@ -14,20 +14,17 @@ struct embedding {
 
   embedding() = default;
   embedding(std::int64_t rows, std::int64_t width, double deviation = 1.0, dtype element = dtype::f32,
-            std::source_location at = std::source_location::current()) {
-    place_scope const here(at);
-    weight = parameter({rows, width}, initialiser::normal(0, deviation), element);
-  }
+            std::source_location at = std::source_location::current());
 
   /// ids (...) of i64 -> (..., width)
-  tensor operator()(tensor const& ids, std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    scope const within(*this);
-    return neap::embedding(weight, ids);
-  }
+  tensor operator()(tensor const& ids, std::source_location at = std::source_location::current()) const;
 
   friend auto neap_fields(embedding& self) { return std::tie(self.weight); }
   static constexpr std::array neap_names{"weight"};
 };
 
 }  // namespace neap::inline v0::nn
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/nn/impl/embedding.ipp>
+#endif

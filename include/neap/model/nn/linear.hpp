@@ -11,13 +11,7 @@ namespace neap::inline v0::nn {
 
 namespace detail {
 /// Refuses inputs whose last axis is not as wide as a weight (out, in) takes, by the name of the module that has it.
-inline void require_width(char const* who, tensor const& x, parameter const& weight) {
-  if (weight.is_empty())
-    throw_error(context_access::place({}), {who, ": this module was never made: it was given no widths"});
-  if (x.size(-1) != weight.size(-1))
-    throw_error(context_access::place({}),
-                {who, ": takes inputs of width ", weight.size(-1), ", was given ", x.type()});
-}
+void require_width(char const* who, tensor const& x, parameter const& weight);
 }  // namespace detail
 
 struct linear_options {

@@ -19,11 +19,7 @@ struct layer_norm {
   explicit layer_norm(std::int64_t width, double eps = 1e-5, dtype element = dtype::f32,
                       std::source_location at = std::source_location::current());
 
-  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    scope const within(*this);
-    return neap::layer_norm(x, weight, bias, epsilon);
-  }
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
   friend auto neap_fields(layer_norm& self) { return std::tie(self.weight, self.bias, self.epsilon); }
   static constexpr std::array neap_names{"weight", "bias", "epsilon"};
   static constexpr bool neap_rest_is_derived = true;  // padding
@@ -36,17 +32,9 @@ struct rms_norm {
 
   rms_norm() = default;
   explicit rms_norm(std::int64_t width, double eps = 1e-6, dtype element = dtype::f32,
-                    std::source_location at = std::source_location::current())
-      : epsilon(eps) {
-    place_scope const here(at);
-    weight = parameter({width}, initialiser::constant(1), element);
-  }
+                    std::source_location at = std::source_location::current());
 
-  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    scope const within(*this);
-    return neap::rms_norm(x, weight, epsilon);
-  }
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
   friend auto neap_fields(rms_norm& self) { return std::tie(self.weight, self.epsilon); }
   static constexpr std::array neap_names{"weight", "epsilon"};
   static constexpr bool neap_rest_is_derived = true;  // padding
@@ -60,19 +48,9 @@ struct group_norm {
 
   group_norm() = default;
   group_norm(std::int64_t groups_, std::int64_t channels, double eps = 1e-5, dtype element = dtype::f32,
-             std::source_location at = std::source_location::current())
-      : groups(groups_),
-        epsilon(eps) {
-    place_scope const here(at);
-    weight = parameter({channels}, initialiser::constant(1), element);
-    bias = parameter({channels}, initialiser::constant(0), element);
-  }
+             std::source_location at = std::source_location::current());
 
-  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    scope const within(*this);
-    return neap::group_norm(x, weight, bias, groups, epsilon);
-  }
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
   friend auto neap_fields(group_norm& self) { return std::tie(self.weight, self.bias, self.groups, self.epsilon); }
   static constexpr std::array neap_names{"weight", "bias", "groups", "epsilon"};
   static constexpr bool neap_rest_is_derived = true;  // padding
@@ -90,22 +68,9 @@ struct batch_norm2d {
 
   batch_norm2d() = default;
   explicit batch_norm2d(std::int64_t channels, double eps = 1e-5, double momentum_ = 0.1, dtype element = dtype::f32,
-                        std::source_location at = std::source_location::current())
-      : epsilon(eps),
-        momentum(momentum_) {
-    place_scope const here(at);
-    weight = parameter({channels}, initialiser::constant(1), element);
-    bias = parameter({channels}, initialiser::constant(0), element);
-    running_mean = buffer({channels}, initialiser::constant(0), element);
-    running_variance = buffer({channels}, initialiser::constant(1), element);
-  }
+                        std::source_location at = std::source_location::current());
 
-  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    scope const within(*this);
-    return neap::batch_norm(x, weight, bias, running_mean, running_variance,
-                            {.epsilon = epsilon, .momentum = momentum, .fixed_statistics = fixed_statistics});
-  }
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
   friend auto neap_fields(batch_norm2d& self) {
     return std::tie(self.weight, self.bias, self.running_mean, self.running_variance, self.epsilon, self.momentum,
                     self.fixed_statistics);
@@ -118,14 +83,7 @@ struct batch_norm2d {
 /// The same of rows (n, c) and sequences (n, c, l).
 struct batch_norm1d : batch_norm2d {
   using batch_norm2d::batch_norm2d;
-  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    scope const within(*this);
-    if (x.rank() != 2 && x.rank() != 3)
-      throw_error(context_access::place(at),
-                  {"batch_norm1d: takes (batch, channels) or (batch, channels, length), was given ", x.type()});
-    return batch_norm2d::operator()(x);
-  }
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
 };
 
 }  // namespace neap::inline v0::nn

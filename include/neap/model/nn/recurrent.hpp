@@ -22,10 +22,7 @@ struct lstm_state {
 };
 
 namespace detail {
-inline void require_state(char const* who, tensor const& s, std::int64_t batch, std::int64_t width) {
-  if (shape const needed{batch, width}; s.shape() != needed)
-    throw_error(context_access::place({}), {who, ": the state must have shape ", needed, ", was given ", s.type()});
-}
+void require_state(char const* who, tensor const& s, std::int64_t batch, std::int64_t width);
 }  // namespace detail
 
 /// One step: c' = f c + i g, h' = o tanh(c') with i, f, o = sigmoid(...), g = tanh(...) of input(x) + state(h); the four in
@@ -36,37 +33,16 @@ struct lstm_cell {
 
   lstm_cell() = default;
   lstm_cell(std::int64_t in, std::int64_t width, dtype element = dtype::f32,
-            std::source_location at = std::source_location::current()) {
-    place_scope const here(at);
-    input = linear(in, 4 * width, {.element = element});
-    state = linear(width, 4 * width, {.bias = false, .element = element});
-  }
+            std::source_location at = std::source_location::current());
 
   /// x (b, in), s of (b, width)
   lstm_state operator()(tensor const& x, lstm_state const& s,
-                        std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    scope const within(*this);
-    detail::require_width(name, x, input.weight);
-    return step(input(x), s);
-  }
+                        std::source_location at = std::source_location::current()) const;
   /// The same of a product that is already there: seen = input(x).
   lstm_state step(tensor const& seen, lstm_state const& s,
-                  std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    for (auto const* t : {&s.hidden, &s.cell}) detail::require_state(name, *t, seen.size(0), width());
-    std::vector<tensor> const gates = split(seen + state(s.hidden), 4, -1);
-    tensor const i = neap::sigmoid(gates[0]), f = neap::sigmoid(gates[1]), g = neap::tanh(gates[2]),
-                 o = neap::sigmoid(gates[3]);
-    tensor const c = f * s.cell + i * g;
-    return {o * neap::tanh(c), c};
-  }
+                  std::source_location at = std::source_location::current()) const;
   /// What it remembers before the first step: zeros.
-  lstm_state start(std::int64_t batch, std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    tensor const zeros = fill({batch, width()}, 0, state.weight.element());
-    return {zeros, zeros};
-  }
+  lstm_state start(std::int64_t batch, std::source_location at = std::source_location::current()) const;
   std::int64_t width() const { return state.weight.size(1); }
 
   friend auto neap_fields(lstm_cell& self) { return std::tie(self.input, self.state); }
@@ -81,33 +57,14 @@ struct gru_cell {
 
   gru_cell() = default;
   gru_cell(std::int64_t in, std::int64_t width, dtype element = dtype::f32,
-           std::source_location at = std::source_location::current()) {
-    place_scope const here(at);
-    input = linear(in, 3 * width, {.element = element});
-    state = linear(width, 3 * width, {.element = element});
-  }
+           std::source_location at = std::source_location::current());
 
   /// x (b, in), h (b, width) -> (b, width)
-  tensor operator()(tensor const& x, tensor const& h, std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    scope const within(*this);
-    detail::require_width(name, x, input.weight);
-    return step(input(x), h);
-  }
+  tensor operator()(tensor const& x, tensor const& h, std::source_location at = std::source_location::current()) const;
   /// The same of a product that is already there: seen = input(x).
-  tensor step(tensor const& seen, tensor const& h, std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    detail::require_state(name, h, seen.size(0), width());
-    std::vector<tensor> const from_x = split(seen, 3, -1), from_h = split(state(h), 3, -1);
-    tensor const r = neap::sigmoid(from_x[0] + from_h[0]), z = neap::sigmoid(from_x[1] + from_h[1]),
-                 n = neap::tanh(from_x[2] + r * from_h[2]);
-    return n + z * (h - n);
-  }
+  tensor step(tensor const& seen, tensor const& h, std::source_location at = std::source_location::current()) const;
   /// What it remembers before the first step: zeros.
-  tensor start(std::int64_t batch, std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    return fill({batch, width()}, 0, state.weight.element());
-  }
+  tensor start(std::int64_t batch, std::source_location at = std::source_location::current()) const;
   std::int64_t width() const { return state.weight.size(1); }
 
   friend auto neap_fields(gru_cell& self) { return std::tie(self.input, self.state); }
@@ -185,3 +142,7 @@ using lstm = recurrent<lstm_cell>;
 using gru = recurrent<gru_cell>;
 
 }  // namespace neap::inline v0::nn
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/nn/impl/recurrent.ipp>
+#endif

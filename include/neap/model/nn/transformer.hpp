@@ -15,18 +15,9 @@ struct mlp_block {
 
   mlp_block() = default;
   mlp_block(std::int64_t width, std::int64_t hidden, bool tanh_form_ = false,
-            std::source_location at = std::source_location::current())
-      : tanh_form(tanh_form_) {
-    place_scope const here(at);
-    up = linear(width, hidden);
-    down = linear(hidden, width);
-  }
+            std::source_location at = std::source_location::current());
 
-  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    scope const within(*this);
-    return down(neap::gelu(up(x), tanh_form));
-  }
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
 
   friend auto neap_fields(mlp_block& self) { return std::tie(self.up, self.down, self.tanh_form); }
   static constexpr std::array neap_names{"up", "down", "tanh_form"};
@@ -38,18 +29,9 @@ struct gated_mlp {
   linear gate, up, down;
 
   gated_mlp() = default;
-  gated_mlp(std::int64_t width, std::int64_t hidden, std::source_location at = std::source_location::current()) {
-    place_scope const here(at);
-    gate = linear(width, hidden, {.bias = false});
-    up = linear(width, hidden, {.bias = false});
-    down = linear(hidden, width, {.bias = false});
-  }
+  gated_mlp(std::int64_t width, std::int64_t hidden, std::source_location at = std::source_location::current());
 
-  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    scope const within(*this);
-    return down(neap::silu(gate(x)) * up(x));
-  }
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
 
   friend auto neap_fields(gated_mlp& self) { return std::tie(self.gate, self.up, self.down); }
   static constexpr std::array neap_names{"gate", "up", "down"};
@@ -71,27 +53,10 @@ struct transformer_block {
 
   transformer_block() = default;
   transformer_block(std::int64_t width, std::int64_t heads, std::int64_t hidden, transformer_options o = {},
-                    std::source_location at = std::source_location::current())
-      : options(o) {
-    place_scope const here(at);
-    norm1 = layer_norm(width, o.epsilon);
-    norm2 = layer_norm(width, o.epsilon);
-    attention = multi_head_attention(width, heads, o.attention);
-    mlp = mlp_block(width, hidden, o.tanh_form);
-  }
+                    std::source_location at = std::source_location::current());
 
   /// x (b, t, d) -> (b, t, d)
-  tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
-    scope const within(*this);
-    auto const drop = [&](tensor const& v) { return neap::dropout(v, options.dropout); };
-    if (options.norm_first) {
-      x = x + drop(attention(norm1(x)));
-      return x + drop(mlp(norm2(x)));
-    }
-    x = norm1(x + drop(attention(x)));
-    return norm2(x + drop(mlp(x)));
-  }
+  tensor operator()(tensor x, std::source_location at = std::source_location::current()) const;
 
   friend auto neap_fields(transformer_block& self) {
     return std::tie(self.norm1, self.attention, self.norm2, self.mlp, self.options);
@@ -101,3 +66,7 @@ struct transformer_block {
 };
 
 }  // namespace neap::inline v0::nn
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/nn/impl/transformer.ipp>
+#endif

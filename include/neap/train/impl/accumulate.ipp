@@ -136,3 +136,21 @@ NEAP_FUNC loss_and_gradients accumulate_parts(traced_loss const& traced, std::ve
 
 }  // namespace detail
 }  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+namespace detail {
+
+NEAP_FUNC draws_apart::draws_apart() : context_(eager_context::current()) {
+  before_ = context_access::enter(context_, {});
+  if (auto* c = static_cast<step_clock*>(before_.clock)) clock_.emplace(c->apart());
+  context_access::enter(context_, {before_.seed, before_.draws, before_.stream, clock_ ? &*clock_ : nullptr});
+}
+
+NEAP_FUNC draws_apart::~draws_apart() {
+  auto const now = context_access::enter(context_, before_);
+  context_access::enter(context_, {before_.seed, now.draws, before_.stream, before_.clock});
+  if (clock_ && clock_->is_used()) static_cast<step_clock*>(before_.clock)->note_increment();
+}
+
+}  // namespace detail
+}  // namespace neap::inline v0

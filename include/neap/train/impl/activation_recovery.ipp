@@ -135,3 +135,15 @@ NEAP_FUNC void activation_recoverer::write_merged(program_copy& copy, op_id o) {
 
 }  // namespace detail
 }  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+namespace detail {
+
+NEAP_FUNC void activation_recoverer::write_op(program_copy& copy, op_id o) {
+  inputs_.clear();
+  for (auto v : g_.inputs(o)) inputs_.push_back(forward_[o] ? copy.value[v] : late(copy, v));
+  copy.put(o, g_.view(o), span_of(inputs_));
+}
+
+}  // namespace detail
+}  // namespace neap::inline v0

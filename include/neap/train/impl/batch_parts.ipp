@@ -318,3 +318,43 @@ NEAP_FUNC void batch_parts::run_late(op_id o) {
 }
 
 }  // namespace neap::inline v0::detail
+
+namespace neap::inline v0::detail {
+
+NEAP_FUNC std::vector<tensor> batch_parts::pinned_as(op_id o, std::vector<tensor> made, std::source_location at) const {
+  if (g_.pins(o).empty()) return made;
+  for (std::size_t j = 0; j < made.size(); ++j)
+    (void)pinned(made[j], g_.pins(o).of_op() | g_.pins(g_.outputs(o)[j]), at);
+  return made;
+}
+
+NEAP_FUNC tensor batch_parts::combined(combine how, tensor const& a, tensor const& b) const {
+  return how == combine::max ? maximum(a, b) : how == combine::min ? minimum(a, b) : a + b;
+}
+
+NEAP_FUNC bool batch_parts::is_swept(value_id v) const {
+  auto const o = g_.producer(v);
+  return o != nothing<op_id> && is_in_part(o) && uses_.of(v).of_weights;
+}
+
+NEAP_FUNC bool batch_parts::reads_known(op_id o, std::size_t k) const {
+  auto const v = g_.inputs(o)[k];
+  auto const& x = uses_.of(v);
+  auto const p = g_.producer(v);
+  switch (uses_.run(o)) {
+    case batch_run::once: return true;
+    case batch_run::same: return p == nothing<op_id> || uses_.run(p) != batch_run::same;
+    case batch_run::linear:
+      if (x.use == batch_use::partial && x.carries) return false;
+      return p == nothing<op_id> || uses_.run(p) != batch_run::same;
+    case batch_run::part: {
+      auto const axis = uses_.input_axes(o)[k];
+      if (axis >= 0 && x.use == batch_use::piece && x.axis == axis) return p == nothing<op_id>;
+      return p == nothing<op_id> || uses_.run(p) != batch_run::same;
+    }
+    case batch_run::late: return false;
+  }
+  return false;
+}
+
+}  // namespace neap::inline v0::detail

@@ -232,3 +232,37 @@ NEAP_FUNC void batch_uses::enter_linear(op_id o, batch_value x) {
 }
 
 }  // namespace neap::inline v0::detail
+
+namespace neap::inline v0::detail {
+
+NEAP_FUNC std::span<std::int32_t const> batch_uses::input_axes(op_id o) const {
+  return {axes_.data() + first_axis_[o], g_.inputs(o).size()};
+}
+
+NEAP_FUNC bool batch_uses::takes_all_targets(op_id o) const {
+  auto const* c = g_.as<op::cross_entropy>(o);
+  return c && !c->per_row && g_.inputs(o).size() == 2 && runs_[o] == batch_run::part;
+}
+
+NEAP_FUNC bool batch_uses::is_detached(op_id o) const {
+  auto const* s = g_.as<op::as_strided>(o);
+  return s && fixed_[g_.output(o)] && g_.layout(g_.output(o)) == g_.layout(g_.inputs(o)[0]);
+}
+
+NEAP_FUNC bool batch_uses::carries_out(value_id v, bool carrying_in) const {
+  return carrying_in && is_floating(g_.type(v).element) && !fixed_[v];
+}
+
+NEAP_FUNC void batch_uses::give_whole(op_id o, batch_value x, bool carries) {
+  runs_[o] = carries ? batch_run::same : batch_run::once;
+  x.use = batch_use::whole;
+  for (auto v : g_.outputs(o)) x.carries = carries_out(v, carries), values_[v] = x;
+}
+
+NEAP_FUNC void batch_uses::mix(op_id o, batch_value x, mixing why, op_id by) {
+  runs_[o] = batch_run::late;
+  x.use = batch_use::mixed, x.why = why, x.by = by, x.carries = false;
+  for (auto v : g_.outputs(o)) values_[v] = x;
+}
+
+}  // namespace neap::inline v0::detail

@@ -82,3 +82,42 @@ NEAP_FUNC void epilogue_fuser::match_sums(op_id o) {
 }
 
 }  // namespace neap::inline v0::detail
+
+namespace neap::inline v0 {
+namespace detail {
+
+NEAP_FUNC epilogue_fuser::epilogue_fuser(op_graph const& g, operator_facets const& facets)
+    : operator_groups(g, facets, "fuse_epilogues"),
+      sums_(g.storage_count()) {}
+
+NEAP_FUNC op_id epilogue_fuser::biased_product(op_id sum) const {
+  if (!g_.as<op::add>(sum) || !may_join(sum)) return nothing<op_id>;
+  auto const in = g_.inputs(sum);
+  auto const product = alone_behind(in[0]);
+  if (product == nothing<op_id> || !g_.as<op::matmul>(product)) return nothing<op_id>;
+  auto const& y = g_.type(in[0]);
+  return is_floating(y.element) && g_.type(in[1]) == tensor_type{y.element, {y.dims.back()}} &&
+                 g_.type(g_.output(sum)) == y
+             ? product
+             : nothing<op_id>;
+}
+
+NEAP_FUNC bool epilogue_fuser::sums_columns(op_id sum, value_id x) const {
+  return may_join(sum) && shows_all_of(g_.inputs(sum)[0], x) &&
+         g_.type(g_.output(sum)) == tensor_type{g_.type(x).element, {g_.type(x).dims.back()}};
+}
+
+NEAP_FUNC bool epilogue_fuser::shows_all_of(value_id v, value_id x) const {
+  return g_.layout(v).is_dense() && g_.layout(v).offset == g_.layout(x).offset &&
+         g_.type(v).element == g_.type(x).element && g_.type(v).count() == g_.type(x).count() &&
+         g_.type(v).rank() >= 1 && g_.type(v).dims.back() == g_.type(x).dims.back() &&
+         g_.record(g_.storage(v)).updates == 0;
+}
+
+NEAP_FUNC plain_vector<value_id> epilogue_fuser::inputs_of(op_id product, value_id third) const {
+  auto const in = g_.inputs(product);
+  return {in[0], in[1], third};
+}
+
+}  // namespace detail
+}  // namespace neap::inline v0

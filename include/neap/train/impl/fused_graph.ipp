@@ -89,3 +89,26 @@ NEAP_FUNC bool operator_groups::join(group made) {
 }
 
 }  // namespace neap::inline v0::detail
+
+namespace neap::inline v0 {
+namespace detail {
+
+NEAP_FUNC op_id operator_groups::alone_behind(value_id v) const {
+  auto const p = g_.producer(v);
+  return p != nothing<op_id> && g_.uses(v).size() == 1 && !g_.is_kept(v) && may_join(p) ? p : nothing<op_id>;
+}
+
+NEAP_FUNC void operator_groups::put(program_copy& copy, op_id o, fused_graph<op_graph>& out) const {
+  plain_vector<value_id> in;
+  if (group_[o] == none) {
+    for (auto v : g_.inputs(o)) in.push_back(copy.value[v]);
+    return copy.put(o, g_.view(o), span_of(in));
+  }
+  auto const& made = groups_[group_[o]];
+  for (auto v : made.in) in.push_back(copy.value[v]);
+  copy.put(o, {&facets_, made.op.get()}, span_of(in), span_of(made.out));
+  out.groups.emplace_back(made.ops.begin(), made.ops.end());
+}
+
+}  // namespace detail
+}  // namespace neap::inline v0

@@ -246,3 +246,54 @@ NEAP_FUNC std::vector<tensor> gradients(tensor const& loss, std::span<tensor con
 
 }  // namespace detail
 }  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+namespace detail {
+
+NEAP_FUNC void recorded_graph::require_history(tensor const& t, std::source_location at) {
+  if (!t.node()->facets && t.node()->of_gradient)
+    throw_error(context_access::place(at),
+                {"grad: the loss depends on a gradient, ", t.type(),
+                 ", through which no other one goes where ops run at once: trace the step, or detach() it"});
+}
+
+NEAP_FUNC void recorded_graph::place(value_id v, tensor_value const& x, bool counts) {
+  if (memory_.size() <= index(v)) memory_.resize(index(v) + 1);
+  memory_[index(v)] = {x.storage, x.version, counts, false};
+}
+
+NEAP_FUNC std::uint32_t recorded_graph::meet(void const* storage, std::uint32_t version) {
+  return versions_.add(storage, version) ? version : versions_.find(storage);
+}
+
+NEAP_FUNC void earlier_values(op_graph const& g, value_id v, std::vector<value_id>& all, std::vector<value_id>& fixed) {
+  auto const s = g.storage(v);
+  if (g.producer(v) == nothing<op_id> || g.producer(g.record(s).first) != nothing<op_id>) return;
+  if (g.record(v).version == 0) return;
+  fixed.push_back(v);
+  for (std::size_t i = 0; i < index(v); ++i)
+    if (value_id const u = id_at<value_id>(i); g.storage(u) == s && g.record(u).version < g.record(v).version)
+      if (g.producer(u) == nothing<op_id> || g.record(u).alias == alias_kind::update) {
+        all.push_back(u);
+        if (g.producer(u) != nothing<op_id>) fixed.push_back(u);
+      }
+}
+
+}  // namespace detail
+}  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+
+NEAP_FUNC std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt, std::source_location at) {
+  return detail::gradients(loss, wrt, true, at);
+}
+
+NEAP_FUNC std::vector<tensor> grad(tensor const& loss, std::vector<tensor> const& wrt, std::source_location at) {
+  return grad(loss, std::span<tensor const>(wrt), at);
+}
+
+NEAP_FUNC std::vector<tensor> grad(tensor const& loss, std::initializer_list<tensor> wrt, std::source_location at) {
+  return grad(loss, span_of(wrt.begin(), wrt.size()), at);
+}
+
+}  // namespace neap::inline v0

@@ -24,3 +24,38 @@ NEAP_FUNC void refuse_parts(error const& e, part_kinds const& inputs, part_kinds
 
 }  // namespace detail
 }  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+
+NEAP_FUNC tensor cross_entropy::operator()(tensor const& logits, tensor const& targets, std::source_location at) const {
+  return cross_entropy_loss(logits, targets, ignored, label_smoothing, at);
+}
+
+NEAP_FUNC tensor mse::operator()(tensor const& prediction, tensor const& target, std::source_location at) const {
+  return mse_loss(prediction, target, at);
+}
+
+NEAP_FUNC tensor binary_cross_entropy_with_logits::operator()(tensor const& logits, tensor const& targets,
+                                                              std::source_location at) const {
+  return binary_cross_entropy_with_logits_loss(logits, targets, loss_reduction::mean, at);
+}
+
+NEAP_FUNC tensor binary_cross_entropy::operator()(tensor const& probabilities, tensor const& targets,
+                                                  std::source_location at) const {
+  return binary_cross_entropy_loss(probabilities, targets, loss_reduction::mean, at);
+}
+
+NEAP_FUNC tensor kl_divergence::operator()(tensor const& log_probabilities, tensor const& targets,
+                                           std::source_location at) const {
+  return kl_divergence_loss(log_probabilities, targets, {.log_target = log_target}, at);
+}
+
+NEAP_FUNC tensor huber::operator()(tensor const& prediction, tensor const& target, std::source_location at) const {
+  return huber_loss(prediction, target, delta, loss_reduction::mean, at);
+}
+
+NEAP_FUNC tensor smooth_l1::operator()(tensor const& prediction, tensor const& target, std::source_location at) const {
+  return smooth_l1_loss(prediction, target, beta, loss_reduction::mean, at);
+}
+
+}  // namespace neap::inline v0

@@ -45,3 +45,71 @@ NEAP_FUNC std::vector<tensor> const& training_state::of(tensor const& weight, st
 }
 
 }  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+
+NEAP_FUNC void sgd::update(tensor const& w, tensor const& g, std::span<tensor const>, update_inputs& in) const {
+  apply(op::sgd{}, {w, g, in.numbers()});
+}
+
+NEAP_FUNC void momentum::update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
+  apply(op::momentum{.nesterov = nesterov}, {w, g, s[0], in.numbers()});
+}
+
+NEAP_FUNC void nesterov::update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
+  momentum{.nesterov = true}.update(w, g, s, in);
+}
+
+NEAP_FUNC void adam::update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
+  apply(op::adam{}, {w, g, s[0], s[1], in.now(), in.numbers()});
+}
+
+NEAP_FUNC void adamw::update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
+  apply(op::adamw{}, {w, g, s[0], s[1], in.now(), in.numbers()});
+}
+
+NEAP_FUNC void lion::update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
+  apply(op::lion{}, {w, g, s[0], in.numbers()});
+}
+
+NEAP_FUNC std::vector<tensor_type> adafactor::state_types(tensor const& w, std::string_view) const {
+  detail::weight_matrix const m(w.shape());
+  auto const element = state_like(w).element;
+  if (w.rank() < 2) return {{element, {m.columns}}};
+  return {{element, {m.columns}}, {element, {m.rows}}};
+}
+
+NEAP_FUNC void adafactor::update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
+  tensor const dense = contiguous(g);
+  if (s.size() == 2) apply(op::adafactor{}, {w, dense, s[0], s[1], in.now(), in.numbers()});
+  else apply(op::adafactor{}, {w, dense, s[0], in.now(), in.numbers()});
+}
+
+NEAP_FUNC std::array<scheduled, 8> muon::values() const {
+  return {rate, beta, weight_decay, others.rate, others.beta1, others.beta2, others.epsilon, others.weight_decay};
+}
+
+NEAP_FUNC std::vector<tensor_type> muon::state_types(tensor const& w, std::string_view path) const {
+  return std::vector<tensor_type>(is_matrix(w, path) ? 1 : 2, state_like(w));
+}
+
+NEAP_FUNC training_state::training_state()
+    : steps_(detail::make_owned({dtype::i64, {}}, initialiser::constant(0), role::state)),
+      loss_scale_(detail::make_owned({dtype::f64, {}}, initialiser::constant(0), role::state)),
+      good_steps_(detail::make_owned({dtype::i64, {}}, initialiser::constant(0), role::state)) {}
+
+}  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+namespace detail {
+
+NEAP_FUNC step_attempt::step_attempt(training_state const& s)
+    : count_(reinterpret_cast<std::int64_t*>(s.counter().storage()->data())),
+      before_(*count_) {}
+
+NEAP_FUNC step_attempt::~step_attempt() {
+  if (!finished_) *count_ = before_;
+}
+
+}  // namespace detail
+}  // namespace neap::inline v0

@@ -45,3 +45,14 @@ NEAP_FUNC op_graph program_copy::finish() {
 }
 
 }  // namespace neap::inline v0::detail
+
+namespace neap::inline v0::detail {
+
+NEAP_FUNC void program_copy::stands_for(value_id v, value_id now) {
+  value[v] = now;
+  edit.set_name(now, g_.name(v));
+  edit.set_role(now, g_.role(v));
+  if (!g_.pins(v).empty()) edit.add_pins(now, g_.pins(v));
+}
+
+}  // namespace neap::inline v0::detail

@@ -120,3 +120,42 @@ NEAP_FUNC tensor step_numbers::number(dtype t, shape const& s) {
 
 }  // namespace detail
 }  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+namespace detail {
+
+NEAP_FUNC tensor const& step_numbers::of(std::string_view path) {
+  for (std::size_t i = 1; i < groups_.size(); ++i)
+    if (matches(groups_[i].match, path)) return groups_[i].used = true, groups_[i].numbers;
+  return groups_.front().numbers;
+}
+
+NEAP_FUNC std::string_view step_numbers::unused_group() const {
+  for (std::size_t i = 1; i < groups_.size(); ++i)
+    if (!groups_[i].used) return groups_[i].match.empty() ? "(empty)" : std::string_view(groups_[i].match);
+  return {};
+}
+
+NEAP_FUNC void step_numbers::set(step_settings const& s, std::source_location at) const {
+  set(s, *reinterpret_cast<std::int64_t const*>(counter_.storage()->data()) + 1, at);
+}
+
+NEAP_FUNC step_numbers::demand step_numbers::demand_on(std::size_t k) const {
+  for (auto const* name : {"rate", "weight_decay", "epsilon", "momentum"})
+    if (is_named(k, name)) return demand::not_negative;
+  for (auto const* name : {"beta1", "beta2"})
+    if (is_named(k, name)) return demand::below_one;
+  return demand::none;
+}
+
+NEAP_FUNC bool step_numbers::may_be(demand d, double x) {
+  return d == demand::none || (x >= 0 && x < (d == demand::below_one ? 1 : std::numeric_limits<double>::infinity()));
+}
+
+NEAP_FUNC bool step_numbers::is_named(std::size_t k, std::string_view what) const {
+  auto const name = names_[k];
+  return name.ends_with(what) && (name.size() == what.size() || name[name.size() - what.size() - 1] == '.');
+}
+
+}  // namespace detail
+}  // namespace neap::inline v0

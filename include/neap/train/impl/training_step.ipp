@@ -152,3 +152,26 @@ NEAP_FUNC tensor eager_result::gradient(std::string_view weight, std::source_loc
 }
 
 }  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+namespace detail {
+
+NEAP_FUNC step_verdict::~step_verdict() {
+  if (numbers_.finds_scale()) numbers_.set_unscale({});
+}
+
+}  // namespace detail
+}  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+
+NEAP_FUNC eager_result::eager_result(detail::step_results made, std::vector<std::string> trained)
+    : tensor(made.loss.detach()),
+      outputs_(std::move(made.outputs)),
+      trained_(std::move(trained)),
+      gradients_(std::move(made.gradients)) {
+  for (auto& o : outputs_) o.tensor = o.tensor.detach();
+  for (auto& g : gradients_) g = g.detach();
+}
+
+}  // namespace neap::inline v0

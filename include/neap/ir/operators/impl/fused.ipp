@@ -61,3 +61,144 @@ NEAP_FUNC int fused::rooms(std::array<int, most_steps>& of_step) const {
 }
 
 }  // namespace neap::inline v0::op
+
+namespace neap::inline v0::op {
+namespace detail {
+
+NEAP_FUNC step_operator const* step_at(int row) {
+  if (row < 0 || static_cast<std::size_t>(row) >= step_places.size()) return nullptr;
+  auto const place = step_places[static_cast<std::size_t>(row)];
+  return place < 0 ? nullptr : &step_operators[static_cast<std::size_t>(place)];
+}
+
+}  // namespace detail
+}  // namespace neap::inline v0::op
+
+namespace neap::inline v0::op {
+
+NEAP_FUNC fused_step fused::step(int k) const {
+  auto const bits = packed(k);
+  auto const byte = [bits](int i) { return static_cast<int>(bits >> 8 * i & 0xff); };
+  return {byte(0) | byte(1) << 8, static_cast<dtype>(byte(2)), {byte(3), byte(4), byte(5)}};
+}
+
+NEAP_FUNC int fused::attributes_of(int k, int constant, void* to) const {
+  auto const s = step(k);
+  auto const& f = *detail::step_at(s.row);
+  f.construct(to);
+  if (s.row == neap::detail::standard_row<cast>) {
+    static_cast<cast*>(to)->to = s.element;
+    return 0;
+  }
+  for (std::size_t i = 0; i < f.attributes.size(); ++i) {
+    auto const bits = constants[constant + static_cast<int>(i)];
+    auto const& a = f.attributes[i];
+    auto const like = a.get(to);
+    if (std::holds_alternative<double>(like)) a.set(to, std::bit_cast<double>(bits));
+    else if (std::holds_alternative<bool>(like)) a.set(to, bits != 0);
+    else a.set(to, bits);
+  }
+  return static_cast<int>(f.attributes.size());
+}
+
+NEAP_FUNC work fused::cost(work_context const& c) const {
+  double flops = 0;
+  for (int k = 0; k < step_count(); ++k) flops += detail::step_at(step(k).row)->flops;
+  return detail::streaming_work(c, flops);
+}
+
+NEAP_FUNC void fused::infer(shape_context& c) const {
+  auto const wrong = fault(static_cast<std::size_t>(c.arity()));
+  c.require(wrong.empty(), wrong);
+  plain_vector<tensor_layout> values;
+  bool wide = false, narrow = false;
+  auto const see = [&](tensor_layout const& l) {
+    auto const t = l.type.element;
+    c.require(t <= dtype::f16 || t == dtype::boolean, "computes with floating numbers and booleans, not with ", l.type);
+    wide = wide || t == dtype::f64, narrow = narrow || (t != dtype::f64 && t != dtype::boolean);
+    values.push_back(l);
+  };
+  for (auto const& l : c.inputs()) see(l);
+  for_each_step([&](int k, fused_step const& s, detail::step_operator const& f, void const* bytes) {
+    plain_vector<tensor_layout> in;
+    for (int i = 0; i < f.arguments; ++i)
+      in.push_back(values[static_cast<std::size_t>(s.operands[static_cast<std::size_t>(i)])]);
+    std::string const who = "fused: step " + std::to_string(k) + ": " + std::string(f.name);
+    shape_context inner(who, {in.data(), in.size()});
+    f.infer(bytes, inner);
+    auto const& made = inner.outputs()[0].layout;
+    c.require(made.type.element == s.element, "step ", k, " (", f.name, ") makes ", made.type, ", not ", s.element);
+    see(made);
+  });
+  c.require(!wide || !narrow, "computes in f64 or in f32, not in both");
+  auto const& last = values.back().type;
+  for (std::size_t i = static_cast<std::size_t>(inputs); i < values.size(); ++i)
+    c.require(values[i].type.dims == last.dims, "its steps make different shapes, ", values[i].type.dims, " and ",
+              last.dims);
+  c.fresh(last);
+}
+
+NEAP_FUNC std::optional<int> fused_maker::add(operator_view op, dtype element, std::span<int const> operands) {
+  return add_step(op.facets->standard_row, op.bytes, element, operands);
+}
+
+NEAP_FUNC std::optional<int> fused_maker::add_all(fused const& p, std::span<int const> inputs) {
+  std::array<int, fused::most_inputs + fused::most_steps> now{};
+  std::copy(inputs.begin(), inputs.end(), now.begin());
+  std::optional<int> last;
+  p.for_each_step([&](int k, fused_step const& s, detail::step_operator const& f, void const* bytes) {
+    std::array<int, fused_step::most_operands> operands{};
+    for (std::size_t i = 0; i < static_cast<std::size_t>(f.arguments); ++i)
+      operands[i] = now[static_cast<std::size_t>(s.operands[i])];
+    if (k > 0 && !last) return;
+    last = add_step(s.row, bytes, s.element, std::span(operands).first(static_cast<std::size_t>(f.arguments)));
+    if (last) now[inputs.size() + static_cast<std::size_t>(k)] = *last;
+  });
+  return last;
+}
+
+NEAP_FUNC std::optional<int> fused_maker::add_step(int row, void const* attributes, dtype element,
+                                                   std::span<int const> operands) {
+  int const k = made_.step_count();
+  auto const* f = detail::step_at(row);
+  bool const is_cast = row == neap::detail::standard_row<cast>;
+  if (!f || k == fused::most_steps || operands.size() != static_cast<std::size_t>(f->arguments)) return {};
+  if (!is_cast && made_.constants.rank() + static_cast<int>(f->attributes.size()) > fused::most_constants) return {};
+  auto bits = static_cast<std::int64_t>(row) | static_cast<std::int64_t>(element) << 16;
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    bits |= static_cast<std::int64_t>(operands[i]) << (24 + 8 * static_cast<int>(i));
+  (k < max_rank ? made_.steps : made_.more_steps).push_back(bits);
+  if (!is_cast)
+    for (auto const& a : f->attributes) made_.constants.push_back(bits_of(a.get(attributes)));
+  return static_cast<int>(made_.inputs) + k;
+}
+
+NEAP_FUNC std::int64_t fused_maker::bits_of(attribute_value const& v) {
+  if (auto const* real = std::get_if<double>(&v)) return std::bit_cast<std::int64_t>(*real);
+  if (auto const* truth = std::get_if<bool>(&v)) return *truth ? 1 : 0;
+  return std::get<std::int64_t>(v);
+}
+
+NEAP_FUNC std::string to_string(fused const& p) {
+  std::string s;
+  auto const value = [&](int x) {
+    return x < p.inputs ? "x" + std::to_string(x) : "t" + std::to_string(x - static_cast<int>(p.inputs));
+  };
+  p.for_each_step([&](int k, fused_step const& step, detail::step_operator const& f, void const* bytes) {
+    s += (k ? "; t" : "t") + std::to_string(k) + " = " + std::string(f.name) + "(";
+    for (int i = 0; i < f.arguments; ++i) s += (i ? ", " : "") + value(step.operands[static_cast<std::size_t>(i)]);
+    s += ")";
+    for (auto const& a : f.attributes) {
+      auto const v = a.get(bytes);
+      s += " {" + std::string(a.name) + " ";
+      if (auto const* real = std::get_if<double>(&v)) s += neap::detail::text_of({*real});
+      else if (auto const* truth = std::get_if<bool>(&v)) s += *truth ? "true" : "false";
+      else if (auto const* element = std::get_if<dtype>(&v)) s += name_of(*element);
+      else s += std::to_string(std::get<std::int64_t>(v));
+      s += "}";
+    }
+  });
+  return s;
+}
+
+}  // namespace neap::inline v0::op

@@ -85,3 +85,65 @@ NEAP_FUNC void fused_rows::relate(dim_context& c) const {
 }
 
 }  // namespace neap::inline v0::op
+
+namespace neap::inline v0 {
+namespace op {
+
+NEAP_FUNC int fused_rows::statistics() const {
+  switch (follows()) {
+    case row_function::layer_norm:
+    case row_function::layer_norm_grad: return 2;
+    case row_function::rms_norm:
+    case row_function::rms_norm_grad: return 1;
+    default: return 0;
+  }
+}
+
+NEAP_FUNC int fused_rows::more_results(int operands) const {
+  if (!is_norm_gradient()) return statistics();
+  return operands > 1 + statistics() ? statistics() : 0;  // those of scale and shift
+}
+
+NEAP_FUNC work fused_rows::cost(work_context const& c) const {
+  double flops = with_function([](auto const& f) { return neap::detail::flops_v<std::decay_t<decltype(f)>>; });
+  for (auto const& p : {before(), after()})
+    for (int k = 0; k < p.step_count(); ++k) flops += detail::step_at(p.step(k).row)->flops;
+  return detail::streaming_work(c, flops);
+}
+
+NEAP_FUNC bytes_t fused_rows::workspace(work_context const& c) const {
+  if (!is_norm_gradient() || static_cast<int>(c.out.size()) == whole_results()) return 0;
+  auto const& x = c.out[0].type;
+  return statistics() == 2 ? neap::layer_norm_backward_workspace(x) : neap::rms_norm_backward_workspace(x);
+}
+
+}  // namespace op
+}  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+namespace op {
+namespace detail {
+
+NEAP_FUNC fused_rows_operands::fused_rows_operands(fused_rows const& op, kernel_arguments const& a) {
+  auto const first = static_cast<std::size_t>(op.before_inputs);
+  auto const others = static_cast<std::size_t>(op.others(static_cast<int>(a.in.size())));
+  before_in = a.in.first(first);
+  auto const& y = a.out[op.keeps_y ? (op.keeps_x ? 2 : 1) : 0];
+  function_in[0] = !op.has_before() ? a.in[0] : op.keeps_x ? a.out[1] : y;
+  for (std::size_t i = 0; i < others; ++i) function_in[operands++] = a.in[first + i];
+  function_out[0] = after_in[0] = y;
+  for (auto j = static_cast<std::size_t>(op.whole_results()); j < a.out.size(); ++j) function_out[results++] = a.out[j];
+  for (std::size_t i = first + others, k = 1; i < a.in.size(); ++i) after_in[k++] = a.in[i];
+}
+
+NEAP_FUNC kernel_arguments fused_rows_operands::function(void* workspace) const {
+  return {std::span(function_in).first(operands), std::span(function_out).first(results), workspace};
+}
+
+NEAP_FUNC kernel_arguments fused_rows_operands::after(fused_rows const& op, kernel_arguments const& a) const {
+  return {std::span(after_in).first(static_cast<std::size_t>(op.after_inputs)), a.out.first(1)};
+}
+
+}  // namespace detail
+}  // namespace op
+}  // namespace neap::inline v0

@@ -208,3 +208,41 @@ NEAP_FUNC einsum_run::term einsum_run::product(term a, term const& b, std::size_
 
 }  // namespace detail
 }  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+namespace detail {
+
+NEAP_FUNC int einsum_run::place(labels const& l, int label) {
+  return static_cast<int>(std::find(l.begin(), l.end(), label) - l.begin());
+}
+
+NEAP_FUNC std::int64_t einsum_run::size_of(int label) const {
+  for (auto const& [l, n] : sizes_)
+    if (l == label) return n;
+  return 1;
+}
+
+NEAP_FUNC bool einsum_run::is_needed(int label, std::size_t next) const {
+  bool needed = has(output_, label);
+  for (std::size_t i = next; i < terms_.size(); ++i) needed = needed || has(terms_[i].labels, label);
+  return needed;
+}
+
+NEAP_FUNC bool einsum_run::is_dense(term const& t, std::initializer_list<labels const*> groups) const {
+  extents order;
+  for (auto const* g : groups)
+    for (int label : *g) order.push_back(place(t.labels, label));
+  return permute(t.x, order).layout().is_dense();
+}
+
+}  // namespace detail
+}  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+
+NEAP_FUNC tensor einsum(std::string_view equation, std::vector<tensor> const& operands, std::source_location at) {
+  place_scope const here(at);
+  return detail::einsum_run(equation, operands, at).run();
+}
+
+}  // namespace neap::inline v0

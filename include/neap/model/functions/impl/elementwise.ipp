@@ -22,3 +22,51 @@ NEAP_FUNC tensor multiply_operands(operand const& a, operand const& b) {
 
 }  // namespace detail
 }  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+namespace detail {
+
+NEAP_FUNC tensor subtract_operands(operand const& a, operand const& b) {
+  if (!b.is_tensor()) return apply(op::add_scalar{-b.number()}, {a.get()}, a.at());
+  if (!a.is_tensor()) return apply(op::add_scalar{a.number()}, {apply(op::neg{}, {b.get()}, b.at())}, b.at());
+  return apply(op::sub{}, {a.get(), b.get()}, a.at());
+}
+
+NEAP_FUNC tensor divide_operands(operand const& a, operand const& b) {
+  if (!b.is_tensor()) return apply(op::mul_scalar{1 / b.number()}, {a.get()}, a.at());
+  if (!a.is_tensor()) return apply(op::mul_scalar{a.number()}, {apply(op::reciprocal{}, {b.get()}, b.at())}, b.at());
+  return apply(op::div{}, {a.get(), b.get()}, a.at());
+}
+
+}  // namespace detail
+}  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+
+NEAP_FUNC tensor clamp(tensor const& x, op::clamp how, std::source_location at) { return apply(how, {x}, at); }
+
+NEAP_FUNC tensor clamp(tensor const& x, double low, double high, std::source_location at) {
+  return apply(op::clamp{low, high}, {x}, at);
+}
+
+NEAP_FUNC tensor gelu(tensor const& x, bool tanh_form, std::source_location at) {
+  return apply(op::gelu{tanh_form}, {x}, at);
+}
+
+NEAP_FUNC tensor gelu(tensor const& x, std::source_location at) { return gelu(x, false, at); }
+
+NEAP_FUNC tensor leaky_relu(tensor const& x, double slope, std::source_location at) {
+  return apply(op::leaky_relu{slope}, {x}, at);
+}
+
+NEAP_FUNC tensor elu(tensor const& x, double alpha, std::source_location at) {
+  return apply(op::elu{.alpha = alpha}, {x}, at);
+}
+
+NEAP_FUNC tensor pow(tensor const& x, double p, std::source_location at) { return apply(op::pow_scalar{p}, {x}, at); }
+
+NEAP_FUNC tensor add(tensor const& a, tensor const& b, std::source_location at) { return apply(op::add{}, {a, b}, at); }
+
+NEAP_FUNC tensor mul(tensor const& a, tensor const& b, std::source_location at) { return apply(op::mul{}, {a, b}, at); }
+
+}  // namespace neap::inline v0

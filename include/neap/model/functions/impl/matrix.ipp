@@ -14,3 +14,20 @@ NEAP_FUNC tensor matrix(tensor const& x) {
 
 }  // namespace detail
 }  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+
+NEAP_FUNC tensor matmul(tensor const& a, tensor const& b, op::matmul how, std::source_location at) {
+  place_scope const here(at);
+  return apply(how, {detail::matrix(a), detail::matrix(b)});
+}
+
+NEAP_FUNC tensor linear(tensor const& x, tensor const& weight, tensor const& bias, std::source_location at) {
+  place_scope const here(at);
+  if (x.rank() == 1) return squeeze(linear(unsqueeze(x, 0), weight, bias), 0);
+  tensor const y = matmul(x, weight, {.transpose_b = true});
+  if (!bias.is_empty()) detail::require_broadcast(y, bias, "linear: result and bias", at);
+  return bias.is_empty() ? y : y + bias;
+}
+
+}  // namespace neap::inline v0

@@ -20,3 +20,17 @@ NEAP_FUNC tensor linear::operator()(tensor const& x, std::source_location at) co
 }
 
 }  // namespace neap::inline v0::nn
+
+namespace neap::inline v0::nn {
+namespace detail {
+
+NEAP_FUNC void require_width(char const* who, tensor const& x, parameter const& weight) {
+  if (weight.is_empty())
+    throw_error(context_access::place({}), {who, ": this module was never made: it was given no widths"});
+  if (x.size(-1) != weight.size(-1))
+    throw_error(context_access::place({}),
+                {who, ": takes inputs of width ", weight.size(-1), ", was given ", x.type()});
+}
+
+}  // namespace detail
+}  // namespace neap::inline v0::nn

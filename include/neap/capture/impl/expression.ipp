@@ -1,0 +1,56 @@
+// The bodies of <neap/capture/expression.hpp>.
+#pragma once
+
+#include <neap/capture/expression.hpp>
+
+#include <neap/core/separate_compilation.hpp>
+
+namespace neap::inline v0::detail {
+
+NEAP_FUNC std::uint32_t expression_tape::add(expression const& e) {
+  std::uint64_t key = 0;
+  for (std::uint64_t part : {static_cast<std::uint64_t>(e.what), std::uint64_t{e.a}, std::uint64_t{e.b},
+                             static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(e.call)), e.bits})
+    key = (key ^ part) * 0x9e3779b97f4a7c15u, key ^= key >> 29;
+  for (;; ++key) {
+    auto const seen = numbers_.find(key);
+    if (seen == number_map::none) break;
+    if (all_[seen] == e) return seen;
+  }
+  auto const number = static_cast<std::uint32_t>(all_.size());
+  numbers_.add(key, number);
+  all_.push_back(e);
+  return number;
+}
+
+NEAP_FUNC std::uint32_t expression_tape::call(scalar_function f, std::uint32_t a, std::uint32_t b) {
+  return add({expression::kind::call, a, b, f, 0});
+}
+
+NEAP_FUNC expression_values::expression_values(expression_tape const& tape, std::vector<std::uint64_t> const& cells)
+    : tape_(&tape),
+      cells_(&cells),
+      values_(tape.size()),
+      known_(tape.size()) {}
+
+NEAP_FUNC std::uint64_t expression_values::operator()(std::uint32_t k) {
+  open_.assign(1, k);
+  while (!open_.empty()) {
+    auto const at = open_.back();
+    auto const& e = (*tape_)[at];
+    if (!known_[at] && e.what == expression::kind::call && !(known_[e.a] && known_[e.b])) {
+      if (!known_[e.a]) open_.push_back(e.a);
+      if (!known_[e.b]) open_.push_back(e.b);
+      continue;
+    }
+    open_.pop_back();
+    if (known_[at]) continue;
+    known_[at] = true;
+    if (e.what == expression::kind::constant) values_[at] = e.bits;
+    else if (e.what == expression::kind::cell) values_[at] = (*cells_)[e.a];
+    else values_[at] = e.call(values_[e.a], values_[e.b]);
+  }
+  return values_[k];
+}
+
+}  // namespace neap::inline v0::detail

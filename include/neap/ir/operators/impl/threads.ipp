@@ -1,0 +1,15 @@
+// The bodies of <neap/ir/operators/threads.hpp>.
+#pragma once
+
+#include <neap/ir/operators/threads.hpp>
+
+#include <neap/core/separate_compilation.hpp>
+
+namespace neap::inline v0::op::detail {
+
+NEAP_FUNC int planned_threads() {
+  static int const threads = std::max(4, static_cast<int>(std::thread::hardware_concurrency()));
+  return threads;
+}
+
+}  // namespace neap::inline v0::op::detail

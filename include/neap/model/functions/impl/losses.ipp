@@ -1,0 +1,70 @@
+// The bodies of <neap/model/functions/losses.hpp>.
+#pragma once
+
+#include <neap/model/functions/losses.hpp>
+
+#include <neap/core/separate_compilation.hpp>
+
+namespace neap::inline v0 {
+namespace detail {
+
+NEAP_FUNC tensor reduced_loss(tensor const& losses, loss_reduction how) {
+  return how == loss_reduction::none ? losses : how == loss_reduction::sum ? sum(losses) : mean(losses);
+}
+
+NEAP_FUNC tensor targets_for(tensor const& x, tensor const& targets) {
+  return is_floating(targets.element()) ? targets : cast(targets, x.element());
+}
+
+}  // namespace detail
+}  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+
+NEAP_FUNC tensor binary_cross_entropy_with_logits_loss(tensor const& logits, tensor const& targets, loss_reduction how,
+                                                       std::source_location at) {
+  place_scope const here(at);
+  return detail::reduced_loss(apply(op::binary_cross_entropy{}, {logits, detail::targets_for(logits, targets)}), how);
+}
+
+NEAP_FUNC tensor binary_cross_entropy_loss(tensor const& probabilities, tensor const& targets, loss_reduction how,
+                                           std::source_location at) {
+  place_scope const here(at);
+  tensor const t = detail::targets_for(probabilities, targets);
+  return detail::reduced_loss(apply(op::binary_cross_entropy{true}, {probabilities, t}), how);
+}
+
+NEAP_FUNC tensor kl_divergence_loss(tensor const& log_probabilities, tensor const& targets, kl_divergence_form how,
+                                    std::source_location at) {
+  place_scope const here(at);
+  tensor const x = detail::in_full(log_probabilities), t = detail::in_full(targets);
+  if (x.shape() != t.shape())
+    throw_error(context_access::place(at), {"kl_divergence: shapes differ, ", x.shape(), " and ", t.shape()});
+  tensor losses;
+  if (how.log_target) {
+    losses = exp(t) * (t - x);
+  } else {
+    tensor const counts = greater(t, 0);
+    losses = where(counts, t * (log(where(counts, t, 1)) - x), t * 0);  // a negative target adds 0, a NaN stays
+  }
+  if (how.reduction != loss_reduction::mean || !how.mean_of_rows || x.rank() == 0)
+    return detail::reduced_loss(losses, how.reduction);
+  return sum(losses) * (1 / static_cast<double>(x.size(0)));
+}
+
+NEAP_FUNC tensor huber_loss(tensor const& x, tensor const& y, double delta, loss_reduction how,
+                            std::source_location at) {
+  place_scope const here(at);
+  return detail::reduced_loss(apply(op::huber{delta}, {x, y}), how);
+}
+
+NEAP_FUNC tensor smooth_l1_loss(tensor const& x, tensor const& y, double beta, loss_reduction how,
+                                std::source_location at) {
+  place_scope const here(at);
+  if (x.shape() != y.shape())
+    throw_error(context_access::place(at), {"smooth_l1: shapes differ, ", x.shape(), " and ", y.shape()});
+  if (beta != 0) return huber_loss(x, y, beta, how) * (1 / beta);
+  return detail::reduced_loss(abs(detail::in_full(x) - detail::in_full(y)), how);
+}
+
+}  // namespace neap::inline v0
