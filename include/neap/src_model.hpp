@@ -111,6 +111,7 @@
 #include <neap/model/nn/impl/recurrent.ipp>
 #include <neap/model/nn/impl/rotary.ipp>
 #include <neap/model/nn/impl/transformer.ipp>
+#include <neap/plan/impl/graph_edit.ipp>
 #include <neap/plan/impl/memory_plan.ipp>
 #include <neap/schedule/impl/exact_windows.ipp>
 #include <neap/schedule/impl/incremental.ipp>

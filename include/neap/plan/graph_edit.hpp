@@ -76,18 +76,7 @@ struct graph_edit {
     rereads.push_back({reader, from, to});
   }
   /// Brings the rereads of one reader together; of several in one value's place the last one counts. O(n log n).
-  void sort_rereads() {
-    detail::sort_list(rereads, [](reread const& a, reread const& b) {
-      return a.reader != b.reader ? a.reader < b.reader : a.from < b.from;
-    });
-    std::size_t kept = 0;
-    for (std::size_t k = 0; k < rereads.size(); ++k) {
-      auto const& r = rereads[k];
-      bool const again = k + 1 < rereads.size() && rereads[k + 1].reader == r.reader && rereads[k + 1].from == r.from;
-      if (!again) rereads[kept++] = r;
-    }
-    rereads.resize(kept);
-  }
+  void sort_rereads();
 
  private:
   template <class G>
@@ -100,3 +89,7 @@ struct graph_edit {
 };
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/plan/impl/graph_edit.ipp>
+#endif
