@@ -438,7 +438,8 @@ TEST_CASE("mistakes are told with the user's place") {
     line = __LINE__ + 1;
     training_step(good, b, cross_entropy{}, sgd{}, {.micro_batches = 3});
   });
-  CHECK(what.starts_with(place(line) + "the sample's tensor 0 f32[8,6] does not divide into 3 parts"));
+  CHECK(
+      what.starts_with(place(line) + "micro_batches = 3: the sample's tensor 0 f32[8,6] does not divide into 3 parts"));
   what = message_of([&] {
     line = __LINE__ + 1;
     training_step(
