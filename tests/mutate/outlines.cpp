@@ -5,6 +5,7 @@
 #include <neap/ir/verify.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/mutate/chain.hpp>
+#include <neap/mutate/recompute_segments.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
@@ -43,7 +44,7 @@ struct uneven_cost {
 
 struct counts {
   std::size_t judged = 0, by_delta = 0, left_out = 0, with_transfers = 0, transfers = 0, waits = 0, taken_over = 0;
-  std::size_t in_several_parts = 0, copies_there = 0;
+  std::size_t in_several_parts = 0, copies_there = 0, of_segments = 0;
 };
 
 std::size_t parts_that_run_again(op_graph const& g, graph_edit const& outline) {
@@ -54,7 +55,14 @@ std::size_t parts_that_run_again(op_graph const& g, graph_edit const& outline) {
   return parts.size();
 }
 
-/// A walk of random moves; at each step every outline is compared with what apply() builds.
+/// The edit of a mutation, whether a search judges it before it is built or not; false where it is impossible.
+template <class M, class G>
+bool write_edit(M const& m, candidate<G> const& c, replay_facts const& facts, graph_edit& out) {
+  if constexpr (writes_edit<M, G>) return m.edit(c, facts, out);
+  else return std::visit([&](auto const& x) { return x.edit(c, facts, out); }, m);
+}
+
+/// A walk of random moves; at each step every edit is compared with what is built of it.
 template <class G>
 void walk(G g, schedule order, std::uint64_t seed, counts& n) {
   memory_options const memory{.alignment = seed % 3 ? 1 : 64, .takeover = seed % 4 != 0};
@@ -73,14 +81,13 @@ void walk(G g, schedule order, std::uint64_t seed, counts& n) {
     auto const plain = built.judge(facts, c.order);
     auto const moves = chain(rematerialize{.most_ops = 8, .keep_ratio = seed % 2 ? 0.5f : 0.0f},
                              neap::swap{1e4} | truncate(seed % 3 ? 1000 : 0));
-    auto stream = moves(c);
-    while (auto m = stream.next()) {
-      auto e = apply_mutation(*m, c);
-      REQUIRE((edit_of(*m, c, replay, outline) == edit_answer::known) == e.has_value());
-      if (!e) continue;
+    auto const check = [&](auto const& m) {
+      auto e = apply_mutation(m, c);
+      REQUIRE(write_edit(m, c, replay, outline) == e.has_value());
+      if (!e) return;
       CAPTURE(seed);
       CAPTURE(step);
-      CAPTURE(describe(*m, c));
+      CAPTURE(describe(m, c));
       REQUIRE(check_order(e->graph, e->order));
       costs.tell(c.graph, uneven_cost{}, outline);
       for (auto const& r : outline.runs)
@@ -115,7 +122,18 @@ void walk(G g, schedule order, std::uint64_t seed, counts& n) {
         REQUIRE(verify(e->graph).ok());
       }
       next.push_back(std::move(*e));
+    };
+    auto const check_all = [&](auto stream) {
+      while (auto m = stream.next()) check(*m);
+    };
+    check_all(moves(c));
+    auto const of_peak = next.size();
+    for (auto const part : {4, 7}) {
+      auto const target = c.result.peak_bytes / 10 * part;
+      check(recompute_segments{.price = 1e-3, .tail_price = 1e-4, .budget = target});
+      check(recompute_segments{.budget = target});
     }
+    n.of_segments += next.size() - of_peak;
     auto const back = outlined.judge(facts, c.order);  // nothing is left of the outlines
     REQUIRE(back.peak_bytes == plain.peak_bytes);
     REQUIRE(back.latency == plain.latency);
@@ -147,6 +165,7 @@ TEST_CASE("outlined recomputations and swaps are judged as the edited graphs are
   CHECK(n.transfers > cases(4000));
   CHECK(n.waits > cases(500));
   CHECK(n.taken_over > cases(1000));
+  CHECK(n.of_segments > cases(50));
 }
 
 TEST_CASE("and on graphs with views, padded buffers and updates in place") {

@@ -30,7 +30,8 @@ namespace neap::inline v0 {
 
 /// A mutation that writes what it does as data (plan/graph_edit.hpp); edit() writes the whole edit, whatever was there
 /// before, or gives false where it is impossible. `facts` are the candidate's. A search judges such an edit without building
-/// it, unless the mutation has  static constexpr bool judged_when_built = true.
+/// it, unless the mutation has  static constexpr bool judged_when_built = true: simulate/outlined_facts.hpp is not exact
+/// where an op that reads another value makes a view of it, for the view's readers keep their rows.
 template <class M, class G>
 concept writes_edit = requires(M const& m, candidate<G> const& c, replay_facts const& facts, graph_edit& out) {
   { m.edit(c, facts, out) } -> std::same_as<bool>;

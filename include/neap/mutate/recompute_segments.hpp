@@ -20,7 +20,6 @@ struct recompute_segments {
 
   friend bool operator==(recompute_segments const&, recompute_segments const&) = default;
 
-  static constexpr bool judged_when_built = true;
   template <class G>
   bool edit(candidate<G> const& c, replay_facts const&, graph_edit& out) const {
     auto const ground = ground_of(c);

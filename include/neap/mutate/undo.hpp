@@ -103,7 +103,7 @@ struct share_results {
 
   friend bool operator==(share_results const&, share_results const&) = default;
 
-  static constexpr bool judged_when_built = true;  // sharing often comes to what was met before
+  static constexpr bool judged_when_built = true;
   template <class G>
   bool edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const {
     if (!may_share(c.graph, facts.at, first, again)) return false;
@@ -196,7 +196,8 @@ struct undo_stretch {
 
   friend bool operator==(undo_stretch const&, undo_stretch const&) = default;
 
-  /// Nothing if there is nothing to undo. Shares copies of one op of the original with each other, and nothing else that
+  static constexpr bool judged_when_built = true;
+  /// False if there is nothing to undo. Shares copies of one op of the original with each other, and nothing else that
   /// happens to compute the same. O(ops), and the edit.
   template <class G>
   bool edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const {

@@ -5,7 +5,7 @@
 //
 // Relaxed best-first as in MAGIS (ASPLOS'24), with bytes above the target summed over positions in place of the bare peak,
 // so that progress shows before the peak falls. A candidate that cannot beat the best is dropped, and so is one that was
-// seen before: the same graph in the same order. Mutations with an outline (mutate/mutator.hpp) are judged by that, and
+// seen before: the same graph in the same order. Edits that are data (mutate/mutator.hpp) are judged as such, and
 // built only where the search goes on from them or may answer with them.
 //
 // With a latency limit alone, the target moves: each time it is reached it is lowered by 2 %, as far as the limit allows.

@@ -99,8 +99,8 @@ class edit_needs {
     first_value_.push_back(n);
   }
   void add_readers(value_id v, int by) {
-    change_.add(index(v), none);
-    change_.set(index(v), change_.find(index(v)) + static_cast<std::uint32_t>(by));
+    auto const more = static_cast<std::uint32_t>(by);
+    if (!change_.add(index(v), none + more)) change_.set(index(v), change_.find(index(v)) + more);
   }
   bool is_read(value_id v) const {
     auto const by = change_.find(index(v));
