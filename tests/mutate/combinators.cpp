@@ -62,7 +62,7 @@ struct not_a_mutator {
 /// What it yields would be applied without leave to be impossible.
 struct yields_no_mutations {
   struct certain : number<1> {
-    friend bool operator==(certain, certain) = default;
+    [[maybe_unused]] friend bool operator==(certain, certain) = default;
     edited<no_graph> apply(candidate<no_graph> const&) const { return {}; }
   };
   struct stream {

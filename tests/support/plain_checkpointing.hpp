@@ -2,6 +2,7 @@
 // block, the last block is not. The yardstick of searches with recomputation.
 #pragma once
 
+#include <neap/mutate/build_edit.hpp>
 #include <neap/mutate/compute_again.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/cost_model.hpp>
@@ -35,9 +36,10 @@ inline std::vector<checkpointed> plain_checkpointing(deep_model const& m, memory
     for (auto v : g.values())
       if (made_at(v) >= 0 && made_at(v) < last_block) turn_of[index(g.storage(v))] = turn;
     for (std::size_t i = 0; i < inputs.size(); i += k) turn_of[index(g.storage(inputs[i]))] = no_id;
-    auto const e = neap::detail::again_builder(g, order, turn_of).build<graph>();
-    if (!e) continue;
-    auto const s = simulate(e->graph, e->order, given_latencies{}, memory);
+    graph_edit edit;
+    if (!neap::detail::again_builder(g, order, turn_of).edit<graph>(edit)) continue;
+    auto const e = build(g, order, edit);
+    auto const s = simulate(e.graph, e.order, given_latencies{}, memory);
     found.push_back({k, s.peak_bytes, s.latency});
   }
   return found;

@@ -19,10 +19,7 @@ struct resnet_config {
   bool small_images = false;  // a stem of size 3 without pooling
 
   static resnet_config of(std::vector<std::int64_t> blocks, bool bottleneck) {
-    resnet_config c;
-    c.blocks = std::move(blocks);
-    c.bottleneck = bottleneck;
-    return c;
+    return {std::move(blocks), bottleneck};
   }
   static resnet_config resnet18() { return of({2, 2, 2, 2}, false); }
   static resnet_config resnet34() { return of({3, 4, 6, 3}, false); }
