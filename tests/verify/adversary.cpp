@@ -219,6 +219,62 @@ std::vector<plant> const wrong_ones{
      }},
     {"one over one over it", false,
      [](planter& p) { return p.put(op::reciprocal{}, {p.put(op::reciprocal{}, {p.v})}); }},
+    {"log of exp", false, [](planter& p) { return p.put(op::log{}, {p.put(op::exp{}, {p.v})}); }},
+    {"exp of log", false, [](planter& p) { return p.put(op::exp{}, {p.put(op::log{}, {p.v})}); }},
+    {"root of the square", false, [](planter& p) { return p.put(op::sqrt{}, {p.put(op::square{}, {p.v})}); }},
+    {"square of the root", false, [](planter& p) { return p.put(op::square{}, {p.put(op::sqrt{}, {p.v})}); }},
+    {"its absolute value", false, [](planter& p) { return p.put(op::abs{}, {p.v}); }},
+    {"clamped far away", false,
+     [](planter& p) {
+       return p.put(op::clamp{-1e30, 1e30}, {p.v});
+     }},
+    {"a third three times", false, [](planter& p) { return p.times(1.0 / 3, p.times(3, p.v)); }},
+    {"shares of 0.3 and 0.7", false,
+     [](planter& p) {
+       return p.put(op::add{}, {p.times(0.3, p.v), p.times(0.7, p.v)});
+     }},
+    {"twice less once", false,
+     [](planter& p) {
+       return p.put(op::sub{}, {p.times(2, p.v), p.v});
+     }},
+    {"sums and differences", false,
+     [](planter& p) {
+       int const a = p.any_axis();
+       auto const n = p.dims(p.v)[a];
+       auto const c = p.put(op::cumsum{a}, {p.v});
+       auto const shifted = p.put(op::pad{a, 1, 0, 0}, {p.rows(c, a, 0, n - 1)});
+       return p.put(op::sub{}, {c, shifted});
+     }},
+    {"through f16 in a row", true,
+     [](planter& p) {
+       auto const half = p.put(op::cast{dtype::f64}, {p.put(op::cast{dtype::f16}, {p.v})});
+       auto const k = p.below(p.dims(p.v)[0]);
+       return p.with_rows(p.v, half, 0, k, k + 1);
+     }},
+    {"the larger of it and another less a lot", false,
+     [](planter& p) {
+       return p.put(op::maximum{}, {p.v, p.put(op::add_scalar{-1e200}, {p.other})});
+     }},
+    {"an exchange of two columns", true,
+     [](planter& p) {
+       auto const n = p.dims(p.v)[1], k = p.below(n - 1);
+       std::vector<value_id> pieces;
+       if (k > 0) pieces.push_back(p.rows(p.v, 1, 0, k));
+       pieces.push_back(p.rows(p.v, 1, k + 1, k + 2)), pieces.push_back(p.rows(p.v, 1, k, k + 1));
+       if (k + 2 < n) pieces.push_back(p.rows(p.v, 1, k + 2, n));
+       return p.put(op::concat{1}, pieces);
+     }},
+    {"relu and minus relu of minus", false,
+     [](planter& p) {
+       return p.put(op::sub{}, {p.put(op::relu{}, {p.v}), p.put(op::relu{}, {p.put(op::neg{}, {p.v})})});
+     }},
+    {"a mask of zeros as a factor", false,
+     [](planter& p) {
+       auto const d = p.dims(p.v);
+       auto const ones = p.put(op::fill{d, dtype::f64, 1}, {});
+       auto const under = p.put(op::triangle{0, false}, {ones}), above = p.put(op::triangle{1, true}, {ones});
+       return p.put(op::add{}, {p.put(op::mul{}, {p.v, under}), p.put(op::mul{}, {p.v, above})});
+     }},
 };
 std::vector<plant> const right_ones{
     {"cut and joined", false,
