@@ -2,7 +2,7 @@
 // between sums, which are one launch on devices; and others.
 #pragma once
 
-#include "fused_rows_cases.hpp"
+#include "fused_rows_programs.hpp"
 #include "operator_cases.hpp"
 
 #include <neap/ir/operators/fused_rows.hpp>

@@ -22,17 +22,10 @@
 #include <string>
 #include <vector>
 
+#include "operand.hpp"
 #include "plain_run.hpp"
 
 namespace neap::testing {
-
-/// An input of a case. Floating ones are computed in f64 or f32; the others hold numbers in [low, high) rounded down.
-struct operand {
-  shape dims;
-  double low = -1, high = 1;
-  dtype element = dtype::f64;
-  bool differentiable = true;
-};
 
 /// A tensor with memory of its own, in any layout.
 struct array {
