@@ -19,10 +19,10 @@
 #undef NEAP_INSTANTIATE_ONCE
 #define NEAP_INSTANTIATE_ONCE(...) template __VA_ARGS__
 
-#include <neap/execute/evaluator.hpp>
 #include <neap/capture/impl/expression.ipp>
 #include <neap/capture/impl/host_function.ipp>
 #include <neap/capture/impl/scalar_listener.ipp>
+#include <neap/execute/evaluator.hpp>
 #include <neap/execute/impl/arena.ipp>
 #include <neap/execute/impl/batch_runner.ipp>
 #include <neap/execute/impl/plan_like.ipp>

@@ -18,9 +18,7 @@ struct resnet_config {
   std::int64_t width = 64, channels = 3, classes = 1000;
   bool small_images = false;  // a stem of size 3 without pooling
 
-  static resnet_config of(std::vector<std::int64_t> blocks, bool bottleneck) {
-    return {std::move(blocks), bottleneck};
-  }
+  static resnet_config of(std::vector<std::int64_t> blocks, bool bottleneck) { return {std::move(blocks), bottleneck}; }
   static resnet_config resnet18() { return of({2, 2, 2, 2}, false); }
   static resnet_config resnet34() { return of({3, 4, 6, 3}, false); }
   static resnet_config resnet50() { return of({3, 4, 6, 3}, true); }
