@@ -191,7 +191,7 @@ namespace {
 /// A user's mutation that runs an op again whatever its pins say, by an edit of its own.
 struct run_anyway {
   op_id what = nothing<op_id>;
-  friend bool operator==(run_anyway const&, run_anyway const&) = default;
+  [[maybe_unused]] friend bool operator==(run_anyway const&, run_anyway const&) = default;
   template <class G>
   std::optional<edited<G>> apply(candidate<G> const& c) const {
     auto const v = c.graph.output(what);
