@@ -74,6 +74,16 @@ struct plant {
   std::function<value_id(planter&)> make;
 };
 
+/// Two neighbours along an axis change places.
+value_id exchanged(planter& p, int axis) {
+  auto const n = p.dims(p.v)[axis], k = p.below(n - 1);
+  std::vector<value_id> pieces;
+  if (k > 0) pieces.push_back(p.rows(p.v, axis, 0, k));
+  pieces.push_back(p.rows(p.v, axis, k + 1, k + 2)), pieces.push_back(p.rows(p.v, axis, k, k + 1));
+  if (k + 2 < n) pieces.push_back(p.rows(p.v, axis, k + 2, n));
+  return p.put(op::concat{axis}, pieces);
+}
+
 std::vector<plant> const wrong_ones{
     {"a row of another value", true,
      [](planter& p) {
@@ -106,15 +116,7 @@ std::vector<plant> const wrong_ones{
        if (k + 1 < n) pieces.push_back(p.rows(p.v, a, k + 1, n));
        return p.put(op::concat{a}, pieces);
      }},
-    {"two rows exchanged", true,
-     [](planter& p) {
-       auto const n = p.dims(p.v)[0], k = p.below(n - 1);
-       std::vector<value_id> pieces;
-       if (k > 0) pieces.push_back(p.rows(p.v, 0, 0, k));
-       pieces.push_back(p.rows(p.v, 0, k + 1, k + 2)), pieces.push_back(p.rows(p.v, 0, k, k + 1));
-       if (k + 2 < n) pieces.push_back(p.rows(p.v, 0, k + 2, n));
-       return p.put(op::concat{0}, pieces);
-     }},
+    {"two rows exchanged", true, [](planter& p) { return exchanged(p, 0); }},
     {"the last row is padding", true,
      [](planter& p) {
        int const a = p.any_axis();
@@ -255,15 +257,7 @@ std::vector<plant> const wrong_ones{
      [](planter& p) {
        return p.put(op::maximum{}, {p.v, p.put(op::add_scalar{-1e200}, {p.other})});
      }},
-    {"an exchange of two columns", true,
-     [](planter& p) {
-       auto const n = p.dims(p.v)[1], k = p.below(n - 1);
-       std::vector<value_id> pieces;
-       if (k > 0) pieces.push_back(p.rows(p.v, 1, 0, k));
-       pieces.push_back(p.rows(p.v, 1, k + 1, k + 2)), pieces.push_back(p.rows(p.v, 1, k, k + 1));
-       if (k + 2 < n) pieces.push_back(p.rows(p.v, 1, k + 2, n));
-       return p.put(op::concat{1}, pieces);
-     }},
+    {"an exchange of two columns", true, [](planter& p) { return exchanged(p, 1); }},
     {"relu and minus relu of minus", false,
      [](planter& p) {
        return p.put(op::sub{}, {p.put(op::relu{}, {p.v}), p.put(op::relu{}, {p.put(op::neg{}, {p.v})})});
