@@ -40,7 +40,7 @@ auto placed_as_in(State& state, placement<State>& placing, placed_steps const& p
   auto const& memory = state.options.memory;
   flow_facts const facts(c.graph, no_cost{}, memory);
   auto const l = lifetimes(facts, c.order, c.result);
-  auto const kept = addresses_in(p, facts, l);
+  auto kept = addresses_in(p, facts, l);
   if (facts.resident_bytes() + kept.arena_bytes <= state.limits.memory && verify(memory_problem(l.records), kept))
     return make_plan(c, state.graph, memory, [&](memory_problem const&) { return kept; });
   return placing.addresses(c);
