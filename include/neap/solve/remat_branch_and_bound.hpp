@@ -59,11 +59,9 @@ class remat_phases {
  public:
   using set = value_set<Words>;
 
-  /// `settled` and `first_prices` as of remat_facts.
-  remat_phases(remat_branch_and_bound const& how, remat_problem const& p, remat_limits const& limits,
-               remat_settled<Words> const* settled = nullptr, std::vector<double> const* first_prices = nullptr)
+  remat_phases(remat_branch_and_bound const& how, remat_problem const& p, remat_limits const& limits)
       : how_(how),
-        f_(p, limits, settled, first_prices),
+        f_(p, limits),
         prices_(f_),
         partners_(f_),
         watch_(how.budget),
