@@ -16,7 +16,7 @@
 #include <neap/model/zoo/resnet.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
-#include <neap/mutate/taso_rules.hpp>
+#include <neap/rewrite/taso_rules.hpp>
 #include <neap/schedule/exact_windows.hpp>
 #include <neap/schedule/reschedule.hpp>
 #include <neap/train/training_step.hpp>

@@ -7,9 +7,9 @@
 #include <neap/mutate/from_range.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
-#include <neap/mutate/taso_rules.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
+#include <neap/rewrite/taso_rules.hpp>
 #include <neap/simulate/roofline.hpp>
 #include <neap/verify/plan_verifier.hpp>
 

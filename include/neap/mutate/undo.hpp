@@ -1,21 +1,21 @@
-// Undo moves: what rematerialize and swap have done, taken back one by one. Where memory is left they make a plan quicker
-// again, and a search that has gone too far need not start anew. Copies that the original graph has itself (the same
-// operator of the same values, twice) are shared in the same way.
+// undo_stretch: what recomputation and swaps have done in a stretch of the order, taken back. Where memory is left that
+// makes a plan quicker again. rewrite/undo_moves.hpp takes single ones back.
 #pragma once
 
-#include <neap/core/number_map.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/ir/operators/movement.hpp>
 #include <neap/ir/stored.hpp>
-#include <neap/mutate/late_readers.hpp>
+#include <neap/mutate/mutator.hpp>
 #include <neap/mutate/replay_facts.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace neap::inline v0 {
 
@@ -72,6 +72,13 @@ class stand_ins {
         return redirected_.resize(before), false;
     return true;
   }
+  /// The same of what a load has brought back: its readers read what was stored.
+  bool add_loaded(op_id load) {
+    auto const store = store_of(g_, g_.inputs(load)[0]);
+    if (store == nothing<op_id>) return false;
+    auto const loaded = g_.output(load), v = g_.inputs(store)[0];
+    return !g_.is_kept(loaded) && g_.layout(loaded) == g_.layout(v) && add(loaded, v);
+  }
   /// The edit: readers of all that was added read what stands in, and of these ops what is dead then goes.
   void edit(graph_edit& out, std::vector<op_id> maybe_dead) const {
     out.clear();
@@ -94,100 +101,30 @@ class stand_ins {
   table<op_id, std::uint32_t> const& at_;
   plain_vector<redirection> redirected_;
 };
-}  // namespace detail
 
-/// Readers of the results of `again` read those of `first`, an op that computes the same and runs before; `again`
-/// goes, with what only it has read.
-struct share_results {
-  op_id first = nothing<op_id>, again = nothing<op_id>;
-
-  friend bool operator==(share_results const&, share_results const&) = default;
-
-  static constexpr bool judged_when_built = true;
-  template <class G>
-  bool edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const {
-    if (!may_share(c.graph, facts.at, first, again)) return false;
-    detail::stand_ins redirected(c.graph, facts.at);
-    for (std::size_t j = 0; j < c.graph.outputs(first).size(); ++j)
-      redirected.add_checked(c.graph.outputs(again)[j], c.graph.outputs(first)[j]);
-    redirected.edit(out, {again});
-    return true;
-  }
-  template <class G>
-  std::string describe(candidate<G> const& c) const {
-    return detail::text_of({"compute ", c.graph.facets(first).name, " #", index(c.graph.origin(first)), " once less"});
-  }
-
-  /// Whether two ops of a graph compute the same, and readers of one may read the other. `at` are the ops' positions.
-  static bool may_share(op_graph const& g, table<op_id, std::uint32_t> const& at, op_id a, op_id b) {
-    if (a == b || g.digest(a) != g.digest(b) || g.outputs(a).size() != g.outputs(b).size() || g.outputs(a).empty())
+/// Whether two ops of a graph compute the same, and readers of one may read the other. `at` are the ops' positions.
+inline bool may_share(op_graph const& g, table<op_id, std::uint32_t> const& at, op_id a, op_id b) {
+  if (a == b || g.digest(a) != g.digest(b) || g.outputs(a).size() != g.outputs(b).size() || g.outputs(a).empty())
+    return false;
+  if (g.record(a).part != g.record(b).part || is_swap_op(g, a)) return false;
+  if (!g.may_replace(b) && (!g.may_recompute(b) || g.origin(a) != g.origin(b))) return false;
+  // Random ops have draws of their own, a whole is put together of its own parts, and parts read pieces cut for them.
+  bool const of_one_op =
+      g.as<op::opaque>(a) || g.record(a).part != nothing<part_id> || (g.runs_in_parts() && g.as<op::slice>(a));
+  if (of_one_op && g.origin(a) != g.origin(b)) return false;
+  for (std::size_t j = 0; j < g.outputs(a).size(); ++j) {
+    auto const x = g.outputs(a)[j], y = g.outputs(b)[j];
+    if (g.uses(y).empty() && !g.is_kept(y)) continue;  // there is no reader to redirect
+    auto const s = g.storage(x), r = g.storage(y);
+    if (g.is_kept(y) || !(g.layout(x) == g.layout(y)) || g.bytes(s) != g.bytes(r) ||
+        !may_stand_in(g, at, span_of(&r, 1), s))
       return false;
-    if (g.record(a).part != g.record(b).part || is_swap_op(g, a)) return false;
-    if (!g.may_replace(b) && (!g.may_recompute(b) || g.origin(a) != g.origin(b))) return false;
-    // Random ops have draws of their own, a whole is put together of its own parts, and parts read pieces cut for them.
-    bool const of_one_op =
-        g.as<op::opaque>(a) || g.record(a).part != nothing<part_id> || (g.runs_in_parts() && g.as<op::slice>(a));
-    if (of_one_op && g.origin(a) != g.origin(b)) return false;
-    for (std::size_t j = 0; j < g.outputs(a).size(); ++j) {
-      auto const x = g.outputs(a)[j], y = g.outputs(b)[j];
-      if (g.uses(y).empty() && !g.is_kept(y)) continue;  // there is no reader to redirect
-      auto const s = g.storage(x), r = g.storage(y);
-      if (g.is_kept(y) || !(g.layout(x) == g.layout(y)) || g.bytes(s) != g.bytes(r) ||
-          !detail::may_stand_in(g, at, span_of(&r, 1), s))
-        return false;
-      for (auto kept : g.kept())
-        if (g.storage(kept) == r) return false;  // outputs would come to share a storage
-    }
-    return true;
+    for (auto kept : g.kept())
+      if (g.storage(kept) == r) return false;  // outputs would come to share a storage
   }
-};
-
-namespace detail {
-/// The loads of what an op stores.
-inline plain_vector<op_id> loads_of(op_graph const& g, op_id store) {
-  plain_vector<op_id> found;
-  plain_vector<value_id> handles;
-  handles.push_back(g.output(store));
-  for (std::size_t k = 0; k < handles.size(); ++k)
-    for (auto const& u : g.uses(handles[k]))
-      if (g.as<op::load>(u.op)) found.push_back(u.op);
-      else if (g.as<op::wait>(u.op)) handles.push_back(g.output(u.op));
-  return found;
+  return true;
 }
 }  // namespace detail
-
-/// The readers of a loaded value read what was stored; the load goes, and with its last load the store and its waits.
-struct keep_in_memory {
-  op_id load = nothing<op_id>;
-  bool all = false;  // every other load of the stored value as well
-
-  friend bool operator==(keep_in_memory const&, keep_in_memory const&) = default;
-
-  static constexpr bool judged_when_built = true;
-  template <class G>
-  bool edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const {
-    auto const& g = c.graph;
-    auto const store = store_of(g, g.inputs(load)[0]);
-    if (store == nothing<op_id>) return false;
-    auto const v = g.inputs(store)[0];
-    detail::stand_ins redirected(g, facts.at);
-    std::vector<op_id> gone;
-    for (auto o : all ? detail::loads_of(g, store) : plain_vector<op_id>{load}) {
-      auto const loaded = g.output(o);
-      if (!(g.layout(loaded) == g.layout(v)) || g.is_kept(loaded) || !redirected.add(loaded, v)) return false;
-      gone.push_back(o);
-    }
-    redirected.edit(out, std::move(gone));
-    return true;
-  }
-  template <class G>
-  std::string describe(candidate<G> const& c) const {
-    auto const store = store_of(c.graph, c.graph.inputs(load)[0]);
-    auto const v = c.graph.inputs(store)[0];
-    return detail::text_of(
-        {"keep ", c.graph.bytes(c.graph.storage(v)), " bytes in memory", (all ? " throughout" : " up to a load")});
-  }
-};
 
 /// Nothing is computed again, and nothing loaded, at the positions [begin, end): of what is there, whatever was in memory
 /// once stays there. One step of a large-neighbourhood search (Shaw 1998): a stretch is undone, to be done better.
@@ -207,11 +144,7 @@ struct undo_stretch {
     for (auto p = begin; p < end && p < c.order.size(); ++p) {
       auto const o = c.order[p];
       if (g.template as<op::load>(o)) {
-        auto const store = store_of(g, g.inputs(o)[0]);
-        auto const loaded = g.output(o);
-        if (store == nothing<op_id>) continue;
-        auto const v = g.inputs(store)[0];
-        if (!g.is_kept(loaded) && g.layout(loaded) == g.layout(v) && redirected.add(loaded, v)) gone.push_back(o);
+        if (redirected.add_loaded(o)) gone.push_back(o);
       } else if (auto const first = first_of(g, facts, o);
                  first != nothing<op_id> && redirected.add_results(o, first)) {
         gone.push_back(o);
@@ -233,79 +166,12 @@ struct undo_stretch {
     auto found = nothing<op_id>;
     auto const look = [&](op_id x) {
       if (x == o || facts.at[x] >= facts.at[o] || (found != nothing<op_id> && facts.at[x] >= facts.at[found])) return;
-      if (share_results::may_share(g, facts.at, x, o)) found = x;
+      if (detail::may_share(g, facts.at, x, o)) found = x;
     };
     auto const origin = g.origin(o);
     for (auto x : facts.copies[origin]) look(x);
     if (index(origin) < g.op_count() && g.origin(origin) == origin) look(origin);
     return found;
-  }
-};
-
-namespace detail {
-template <class G>
-class share_stream {
- public:
-  explicit share_stream(candidate<G> const& c) : candidate_(&c), at_(positions(c.order)) {}
-  std::optional<share_results> next() {
-    auto const& c = *candidate_;
-    while (position_ < c.order.size()) {
-      auto const o = c.order[position_++];
-      if (!graph_traits<G>::is_recomputable(c.graph, o)) continue;
-      auto const key = c.graph.digest(o).low;
-      auto const first = first_.find(key);
-      if (first == number_map::none) first_.add(key, static_cast<std::uint32_t>(index(o)));
-      else if (share_results::may_share(c.graph, at_, op_id{first}, o)) return share_results{op_id{first}, o};
-    }
-    return std::nullopt;
-  }
-
- private:
-  candidate<G> const* candidate_;
-  table<op_id, std::uint32_t> at_;
-  number_map first_;  // the first op of each digest so far
-  std::size_t position_ = 0;
-};
-template <class G>
-class keep_stream {
- public:
-  explicit keep_stream(candidate<G> const& c) : candidate_(&c) {}
-  std::optional<keep_in_memory> next() {
-    auto const& c = *candidate_;
-    if (all_ != nothing<op_id>) return keep_in_memory{std::exchange(all_, nothing<op_id>), true};
-    while (position_ < c.order.size()) {
-      auto const o = c.order[position_++];
-      if (!c.graph.template as<op::load>(o)) continue;
-      auto const store = store_of(c.graph, c.graph.inputs(o)[0]);
-      if (store == nothing<op_id>) continue;
-      if (auto const all = detail::loads_of(c.graph, store); all.size() > 1 && all[0] == o) all_ = o;
-      return keep_in_memory{o, false};
-    }
-    return std::nullopt;
-  }
-
- private:
-  candidate<G> const* candidate_;
-  std::size_t position_ = 0;
-  op_id all_ = nothing<op_id>;
-};
-}  // namespace detail
-
-/// The mutator: `share_results` for every op that an earlier one computes too, in the order of the schedule.
-struct de_rematerialize {
-  template <class G>
-    requires std::derived_from<G, op_graph>
-  auto operator()(candidate<G> const& c) const {
-    return detail::share_stream<G>(c);
-  }
-};
-
-/// The mutator: `keep_in_memory` for every load, and for all loads of one value together, in the order of the schedule.
-struct de_swap {
-  template <class G>
-    requires std::derived_from<G, op_graph>
-  auto operator()(candidate<G> const& c) const {
-    return detail::keep_stream<G>(c);
   }
 };
 

@@ -240,7 +240,7 @@ struct search_policy {
     bool operator==(further_part_numbers const&) const = default;
   } further_parts;
 
-  /// Rules that make a program quicker and no larger, one after the other (mutate/rewrite.hpp).
+  /// Rules that make a program quicker and no larger, one after the other (rewrite/rewrite.hpp).
   struct rule_numbers {
     bool on = true;
     double share = 0.1;  // at the beginning; at the end what is left

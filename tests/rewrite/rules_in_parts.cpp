@@ -1,11 +1,11 @@
-#include <neap/mutate/rules_in_parts.hpp>
+#include <neap/rewrite/rules_in_parts.hpp>
 
 #include <neap/ir/verify.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/rematerialize.hpp>
-#include <neap/mutate/taso_rules.hpp>
 #include <neap/mutate/truncate.hpp>
+#include <neap/rewrite/taso_rules.hpp>
 #include <neap/simulate/roofline.hpp>
 #include <neap/simulate/simulator.hpp>
 #include <neap/verify/plan_verifier.hpp>

@@ -9,11 +9,11 @@
 // - ConcatConv2d pads the smaller kernel and leaves the padding of the images, which shifts the result or changes its size.
 //   Ours requires that the images' paddings differ by what the kernels' do.
 // - MergeFlexMatmul puts the concatenated weights after an update of one of them. Here no op reads a storage after the op
-//   that overwrites it, whatever the rule (mutate/rewrite.hpp).
+//   that overwrites it, whatever the rule (rewrite/rewrite.hpp).
 // - Scales are joined only where the product of the two numbers is exact.
 #pragma once
 
-#include <neap/mutate/rewrite.hpp>
+#include <neap/rewrite/rewrite.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -7,14 +7,14 @@
 
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/fission_sweep.hpp>
-#include <neap/mutate/lift.hpp>
 #include <neap/mutate/rematerialize.hpp>
-#include <neap/mutate/rules_in_parts.hpp>
 #include <neap/mutate/swap.hpp>
-#include <neap/mutate/taso_rules.hpp>
 #include <neap/mutate/truncate.hpp>
-#include <neap/mutate/undo.hpp>
 #include <neap/mutate/zip.hpp>
+#include <neap/rewrite/lift.hpp>
+#include <neap/rewrite/rules_in_parts.hpp>
+#include <neap/rewrite/taso_rules.hpp>
+#include <neap/rewrite/undo_moves.hpp>
 
 namespace neap::inline v0 {
 

@@ -1,5 +1,5 @@
 // Every rule on a graph where it applies and, where something is asked for, on graphs where it must not.
-#include <neap/mutate/taso_rules.hpp>
+#include <neap/rewrite/taso_rules.hpp>
 
 #include <neap/ir/verify.hpp>
 #include <neap/schedule/order.hpp>

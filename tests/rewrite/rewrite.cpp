@@ -1,13 +1,13 @@
 // The language of rules, the check of what they do, and the order of what they make.
-#include <neap/mutate/rewrite.hpp>
+#include <neap/rewrite/rewrite.hpp>
 
 #include <neap/ir/verify.hpp>
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/swap.hpp>
-#include <neap/mutate/taso_rules.hpp>
 #include <neap/mutate/truncate.hpp>
-#include <neap/mutate/undo.hpp>
+#include <neap/rewrite/taso_rules.hpp>
+#include <neap/rewrite/undo_moves.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/roofline.hpp>
 #include <neap/simulate/simulator.hpp>

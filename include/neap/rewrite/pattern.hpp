@@ -12,7 +12,7 @@
 // A condition is a function of the match too, the last argument of a rule. `both(p, q)` are two patterns that must share a
 // letter, and two results. `unary[s](x)` is any function of single elements.
 //
-// A term is a small table, no type of its own: a hundred rules are one matcher's code (mutate/rewrite.hpp).
+// A term is a small table, no type of its own: a hundred rules are one matcher's code (rewrite/rewrite.hpp).
 #pragma once
 
 #include <neap/ir/editor.hpp>

@@ -1,4 +1,4 @@
-#include <neap/mutate/lift.hpp>
+#include <neap/rewrite/lift.hpp>
 
 #include <neap/ir/verify.hpp>
 #include <neap/memory/make_plan.hpp>

@@ -1,4 +1,4 @@
-// in_parts: rules within a fission that stands in a candidate. Its ops are made whole (mutate/lift.hpp), a rule rewrites some
+// in_parts: rules within a fission that stands in a candidate. Its ops are made whole (rewrite/lift.hpp), a rule rewrites some
 // of them, and what stands in their place is cut anew, along the same axis into as many parts.
 //
 //   parts   y0 = place(blank, b * slice(x, 0) + c * slice(x, 0)), y1 = place(y0, b * slice(x, 1) + c * slice(x, 1))
@@ -9,8 +9,8 @@
 // After MAGIS (ASPLOS'24), whose rules apply to the graphs inside its regions, too.
 #pragma once
 
-#include <neap/mutate/lift.hpp>
-#include <neap/mutate/rewrite.hpp>
+#include <neap/rewrite/lift.hpp>
+#include <neap/rewrite/rewrite.hpp>
 #include <neap/schedule/order.hpp>
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // rewrite: the mutation that puts the right side of a rule where its left side is, and the mutator that yields every such
-// place of a list of rules (mutate/pattern.hpp says how rules are written), in the order of the schedule, each when it is
+// place of a list of rules (rewrite/pattern.hpp says how rules are written), in the order of the schedule, each when it is
 // drawn. Rules are looked up by the operator of their root.
 //
 // Where a rule applies: the ops are whole ops of known operators, none is pinned (ir/pins.hpp), cuts or joins parts; values between them are
@@ -19,8 +19,8 @@
 #include <neap/ir/field_values.hpp>
 #include <neap/mutate/build_edit.hpp>
 #include <neap/mutate/mutator.hpp>
-#include <neap/mutate/pattern.hpp>
 #include <neap/mutate/serves_parts.hpp>
+#include <neap/rewrite/pattern.hpp>
 #include <neap/schedule/incremental.hpp>
 
 #include <algorithm>
