@@ -11,7 +11,8 @@
 //   operator    one state and one operator on 4 floats: compiled, plain, and the operator alone (eager)
 //   recording   an operator on 4 floats in a program of `size`: eager, recorded, and recorded and made a graph
 //   step        a training step of a perceptron, `size` operators: compiled; the same plan run by itself, all sources bound
-//               beforehand; trainer, whose program has fewer operators (trainer_of_N)
+//               beforehand; trainer, whose program has fewer operators (trainer_of_N), and its plan by itself. The last row
+//               is a hit over the trainer's call of the same plan: compiled / (plan_alone + trainer - trainer_plan_alone)
 #include <neap/execute/compile.hpp>
 #include <neap/execute/trainer.hpp>
 #include <neap/model/model.hpp>
@@ -19,6 +20,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -59,11 +61,12 @@ void row(std::string_view what, std::size_t size, std::string_view variant, doub
 struct timed {
   std::string variant;
   std::function<void()> run;
+  std::function<void()> prepare = [] {};  // before each round
 };
 std::vector<double> rows(std::string_view what, std::size_t size, std::vector<timed> const& all) {
   std::vector<std::vector<double>> ns(all.size());
   for (int r = 0; r < rounds; ++r)
-    for (std::size_t k = 0; k < all.size(); ++k) ns[k].push_back(mean_ns(all[k].run));
+    for (std::size_t k = 0; k < all.size(); ++k) all[k].prepare(), ns[k].push_back(mean_ns(all[k].run));
   std::vector<double> medians;
   for (std::size_t k = 0; k < all.size(); ++k)
     medians.push_back(median(ns[k])), row(what, size, all[k].variant, medians[k]);
@@ -238,31 +241,43 @@ void training(std::int64_t width) {
                       {.threads = 1});
   for (int i = 0; i < 4; ++i) require(same(step(a, x, y), descend(b, x, y)), "training step");
 
-  // The same plan by itself: its sources once and for all at the weights and the batch of c, by the order of reading.
+  // Plans by themselves: their sources once and for all at the weights and the batch of c.
   host_backend backend(1);
+  std::vector<std::pair<tensor, std::vector<std::byte>>> memory;  // of a source, and its first contents
+  auto const bound = [&](graph const& g) {
+    std::vector<source_binding> sources;
+    for (auto v : g.sources()) {
+      tensor const to = tensor::ones(g.type(v).dims, g.type(v).element);
+      tensor from = to;
+      for (auto const& w : parameters(c))
+        if (w.type() == to.type()) from = w;
+      if (x.type() == to.type()) from = x;
+      if (y.type() == to.type()) from = y;
+      auto const* const first = from.storage()->data();
+      memory.emplace_back(to, std::vector<std::byte>(first, first + from.storage()->bytes()));
+      sources.push_back({v, to.storage()->data()});
+    }
+    return sources;
+  };
+  auto const restart = [&] {
+    for (auto const& [to, first] : memory) std::memcpy(to.storage()->data(), first.data(), first.size());
+  };
   auto const& g = planned->graph;
-  std::vector<source_binding> sources;
-  std::vector<tensor> memory;
-  for (auto v : g.sources()) {
-    memory.push_back(tensor::ones(g.type(v).dims, g.type(v).element));
-    auto const of = [&](tensor const& t) {
-      if (t.type() == g.type(v))
-        std::memcpy(memory.back().storage()->data(), t.storage()->data(), t.storage()->bytes());
-    };
-    for (auto const& w : parameters(c)) of(w);
-    of(x), of(y);
-    sources.push_back({v, memory.back().storage()->data()});
-  }
-  executable<standard_operators, host_backend> alone(*planned, sources, backend);
+  executable<standard_operators, host_backend> alone(*planned, bound(g), backend);
   auto const program = training_step(c, std::pair{x, y}, cross_entropy{}, sgd{.rate = 0.1});
-  trainer run(program, plan_in_order(program.program), backend);
+  auto const of_trainer = plan_in_order(program.program);
+  executable<standard_operators, host_backend> trainers(of_trainer, bound(of_trainer.graph), backend);
+  trainer run(program, of_trainer, backend);
   std::pair const batch{x, y};
   (void)run(batch);
-  rows("step", g.op_count(),
-       {{"compiled", [&] { (void)step(a, x, y); }},
-        {"plan_alone", [&] { alone(); }},
-        {"trainer_of_" + std::to_string(program.program.op_count()), [&] { (void)run(batch); }},
-        {"plain", [&] { (void)descend(b, x, y); }}});
+  auto const name = "trainer_of_" + std::to_string(program.program.op_count());
+  auto const ns = rows("step", g.op_count(),
+                       {{"compiled", [&] { (void)step(a, x, y); }},
+                        {"plan_alone", [&] { alone(); }, restart},
+                        {name, [&] { (void)run(batch); }},
+                        {name + "_plan_alone", [&] { trainers(); }, restart},
+                        {"plain", [&] { (void)descend(b, x, y); }}});
+  std::printf("step,%zu,compiled_over_trainer,%.3f\n", g.op_count(), ns[0] / (ns[1] + ns[2] - ns[3]));
 }
 
 }  // namespace

@@ -40,22 +40,25 @@ struct tensor_origin {
 
 /// The tensor of an origin. `argument(k)` gives an argument's, `made` has the storages that the call made.
 template <class Argument>
-tensor tensor_of_origin(tensor_origin const& o, Argument const& argument, std::vector<tensor> const& made) {
+tensor tensor_of_origin(tensor_origin const& o, Argument const& argument,
+                        std::vector<std::shared_ptr<tensor_storage>> const& made) {
   using kind = tensor_origin::kind;
   if (o.what == kind::none) return {};
   if (o.what == kind::argument) return argument(o.number);
-  auto const& from = o.what == kind::made ? made[o.number] : argument(o.number);
-  tensor t = make_leaf(from.storage(), o.layout, o.wants_gradient);
+  tensor t =
+      make_leaf(o.what == kind::made ? made[o.number] : argument(o.number).storage(), o.layout, o.wants_gradient);
   t.node()->though_frozen = o.though_frozen, t.node()->of_gradient = o.of_gradient;
   return t;
 }
-/// A dense tensor with memory of its own, whose elements are not written yet; `to` is their address.
-inline tensor unwritten_tensor(tensor_type const& type, std::byte** to = nullptr) {
-  tensor t =
-      make_leaf(std::make_shared<tensor_storage>(type, initialiser{}, role::activation), tensor_layout::dense(type));
-  auto* const at = t.storage()->data_to_overwrite();
-  if (to) *to = at;
-  return t;
+/// Memory for a dense tensor, whose elements are not written yet.
+inline std::shared_ptr<tensor_storage> unwritten_storage(tensor_type const& type) {
+  auto made = std::make_shared<tensor_storage>(type, initialiser{}, role::activation);
+  (void)made->data_to_overwrite();
+  return made;
+}
+/// A dense tensor in such memory.
+inline tensor unwritten_tensor(tensor_type const& type) {
+  return make_leaf(unwritten_storage(type), tensor_layout::dense(type));
 }
 /// Whether operators that update `updated` among these sources would read what they write as another source, too.
 /// `storage(k)` gives an argument's.

@@ -352,7 +352,7 @@ class compiled_base {
   }
   /// Runs the graph on these arguments. False if it failed: everything is then as before.
   struct results {
-    std::vector<tensor> made;
+    std::vector<std::shared_ptr<tensor_storage>> made;
     std::vector<container_change> changes;
   };
   bool run(compiled_graph& g, known_arguments const& begin, results& r);
@@ -364,7 +364,7 @@ class compiled_base {
   /// An argument's tensor, or an element of a tracked container.
   static tensor const& tensor_of(captured_program const& c, known_arguments const& begin, std::uint32_t k);
   static tensor tensor_from(captured_program const& c, tensor_origin const& o, known_arguments const& begin,
-                            std::vector<tensor> const& made);
+                            std::vector<std::shared_ptr<tensor_storage>> const& made);
   static tracked_base& container_of(known_arguments const& begin, std::uint32_t cell);
   /// Makes all that commit() writes, so that it does not fail.
   static void prepare(captured_program const& c, known_arguments const& begin, results& r);
@@ -594,7 +594,7 @@ inline bool compiled_base::run(compiled_graph& g, known_arguments const& begin, 
   auto const& c = g.captured;
   auto const storage = [&](std::uint32_t k) -> tensor_storage& { return *tensor_of(c, begin, k).storage(); };
   made.reserve(g.made_types.size());
-  for (auto const& t : g.made_types) made.push_back(unwritten_tensor(t));
+  for (auto const& t : g.made_types) made.push_back(unwritten_storage(t));
   prepare(c, begin, r);
   if (!g.run) {
     if (g.on_device) run_on_device(g, begin, r);
@@ -641,7 +641,7 @@ inline bool compiled_base::run(compiled_graph& g, known_arguments const& begin, 
   for (auto const u : c.updated) storage(u).written();
   for (std::size_t i = 0; i < made.size(); ++i) {
     auto const from = (*g.run)->value(g.made[i]);
-    auto& s = *made[i].storage();
+    auto& s = *made[i];
     if (s.bytes() > 0) std::memcpy(s.data(), from.data, static_cast<std::size_t>(s.bytes()));
   }
   return true;
@@ -668,7 +668,7 @@ inline void compiled_base::run_on_device(compiled_graph& g, known_arguments cons
   for (auto const u : c.updated) storage(u)->written();
   for (std::size_t i = 0; i < r.made.size(); ++i) {
     auto const from = g.on_device->value(g.made[i]);
-    auto& to = *r.made[i].storage();
+    auto& to = *r.made[i];
     if (to.bytes() > 0) std::memcpy(to.data(), from.data, static_cast<std::size_t>(to.bytes()));
   }
 }
@@ -686,7 +686,8 @@ inline tensor const& compiled_base::tensor_of(captured_program const& c, known_a
 }
 
 inline tensor compiled_base::tensor_from(captured_program const& c, tensor_origin const& o,
-                                         known_arguments const& begin, std::vector<tensor> const& made) {
+                                         known_arguments const& begin,
+                                         std::vector<std::shared_ptr<tensor_storage>> const& made) {
   return tensor_of_origin(
       o, [&](std::uint32_t k) -> tensor const& { return tensor_of(c, begin, k); }, made);
 }

@@ -263,15 +263,15 @@ class staged_run {
     }
   }
 
-  tensor copy_of(std::uint32_t row, tensor_type const& type) {
-    std::byte* to = nullptr;
-    tensor t = unwritten_tensor(type, &to);
-    if (auto const bytes = type.bytes(); bytes > 0) std::memcpy(to, location(row), static_cast<std::size_t>(bytes));
-    return t;
+  std::shared_ptr<tensor_storage> copy_of(std::uint32_t row, tensor_type const& type) {
+    auto to = unwritten_storage(type);
+    if (to->bytes() > 0) std::memcpy(to->data(), location(row), static_cast<std::size_t>(to->bytes()));
+    return to;
   }
   host_result const& perform(captured_stage::host_call const& c) {
     std::vector<tensor> tensors;
-    for (std::size_t k = 0; k < c.rows.size(); ++k) { tensors.push_back(copy_of(c.rows[k], c.types[k])); }
+    for (std::size_t k = 0; k < c.rows.size(); ++k)
+      tensors.push_back(make_leaf(copy_of(c.rows[k], c.types[k]), tensor_layout::dense(c.types[k])));
     std::vector<std::uint64_t> scalars;
     for (auto const e : c.scalars) scalars.push_back(values_(e));
     return log_->perform(c.function, tensors, scalars);
@@ -317,7 +317,8 @@ class staged_run {
   std::vector<std::byte*> locations_;
   std::vector<seconds_t>* step_seconds_;  // of the graph that ran last; at the end, of all
   std::vector<seconds_t> seconds_;
-  std::vector<tensor> elements_, externals_, made_;
+  std::vector<tensor> elements_, externals_;
+  std::vector<std::shared_ptr<tensor_storage>> made_;
   std::vector<captured_stage::host_call const*> pending_;
   std::vector<saved> saved_;
   bool has_effects_ = false;  // that may throw
