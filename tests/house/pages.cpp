@@ -20,8 +20,8 @@ namespace {
 
 fs::path const root = NEAP_SOURCE_DIR;
 char const* const pages[] = {
-    "README.md",       "examples/README.md", "examples/cli/README.md",   "include/neap/README.md",
-    "bench/README.md", "tests/README.md",    "examples/graphs/README.md"};
+    "README.md",       "examples/README.md", "examples/cli/README.md",    "include/neap/README.md",
+    "bench/README.md", "tests/README.md",    "examples/graphs/README.md", "tests/capture/README.md"};
 
 constexpr std::size_t most_readme_lines = 200, most_characters = 160, most_words = 25;
 
