@@ -5,9 +5,9 @@
 #include <neap/mutate/reorder.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/schedule/exhaustive.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include "../support/exhaustive_order.hpp"
 #include "../support/random_graph.hpp"
 #include "../support/sanitized.hpp"
 #include "../support/small_graph.hpp"

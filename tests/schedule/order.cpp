@@ -1,8 +1,8 @@
 #include <neap/schedule/order.hpp>
 
-#include <neap/schedule/exhaustive.hpp>
 #include <neap/schedule/memory_greedy.hpp>
 
+#include "../support/exhaustive_order.hpp"
 #include "../support/random_graph.hpp"
 #include "../support/random_order.hpp"
 #include "../support/sanitized.hpp"
@@ -19,7 +19,7 @@ struct gives_a_list {
 };
 static_assert(scheduler_for<reverse_post_order, op_graph> && scheduler_for<given_order, testing::toy_graph>);
 static_assert(scheduler_for<memory_greedy, op_graph> && scheduler_for<greedy_forward, op_graph>);
-static_assert(scheduler_for<greedy_backward, op_graph> && scheduler_for<exhaustive_order, op_graph>);
+static_assert(scheduler_for<greedy_backward, op_graph> && scheduler_for<testing::exhaustive_order, op_graph>);
 static_assert(!scheduler_for<gives_a_list, op_graph>);
 
 /// Ops that only wait for each other.
@@ -158,7 +158,7 @@ TEST_CASE("the exhaustive order has the least peak of all orders; the greedy one
     schedule path;
     std::vector<bool> done(g.op_count());
     auto const least = least_peak(facts, path, done, sim);
-    auto const best = exhaustive_order{}(facts);
+    auto const best = testing::exhaustive_order{}(facts);
     CHECK(check_order(facts, best).message() == "");
     CHECK(sim.peak(facts, best) == least);
     auto const greedy = sim.peak(facts, memory_greedy{}(facts));
@@ -168,14 +168,14 @@ TEST_CASE("the exhaustive order has the least peak of all orders; the greedy one
     auto const g = testing::random_graph(seed, {.least_ops = 8, .most_ops = 13});
     if (g.op_count() > 16) continue;
     flow_facts const facts(g, no_cost{}, {.alignment = 1});
-    auto const least = sim.peak(facts, exhaustive_order{}(facts));
+    auto const least = sim.peak(facts, testing::exhaustive_order{}(facts));
     auto const r = static_cast<double>(sim.peak(facts, memory_greedy{}(facts))) / static_cast<double>(least);
     ratio += r, worst = std::max(worst, r), ++cases, optimal += r == 1;
   }
   MESSAGE("memory_greedy / optimum: mean " << ratio / cases << ", worst " << worst << ", optimal " << optimal << " of "
                                            << cases);
   CHECK(ratio / cases < 1.05);
-  CHECK_THROWS_AS(exhaustive_order{}(testing::random_graph(1, {.least_ops = 30, .most_ops = 40})), error);
+  CHECK_THROWS_AS(testing::exhaustive_order{}(testing::random_graph(1, {.least_ops = 30, .most_ops = 40})), error);
 }
 
 TEST_CASE("weights are updated as soon as their gradients are complete") {

@@ -2,9 +2,9 @@
 
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
-#include <neap/schedule/exhaustive.hpp>
 
 #include "../support/deep_graph.hpp"
+#include "../support/exhaustive_order.hpp"
 #include "../support/random_graph.hpp"
 #include "../support/random_order.hpp"
 
@@ -82,8 +82,8 @@ TEST_CASE("a window over all is what its scheduler makes of all, where that is b
     if (facts.op_count() < 3 || facts.op_count() > 13) continue;
     auto const order = testing::random_order(g, seed);
     op_id const changed[] = {order[order.size() / 2]};
-    auto const s = reschedule<exhaustive_order>{.margin = 64, .reach = 64}(facts, order, changed);
-    CHECK(sim.peak(facts, s) == sim.peak(facts, exhaustive_order{}(facts)));
+    auto const s = reschedule<testing::exhaustive_order>{.margin = 64, .reach = 64}(facts, order, changed);
+    CHECK(sim.peak(facts, s) == sim.peak(facts, testing::exhaustive_order{}(facts)));
     better += sim.peak(facts, s) < sim.peak(facts, order);
     // One that changes nothing changes nothing.
     CHECK(reschedule<given_order>{}(facts, order, changed) == order);

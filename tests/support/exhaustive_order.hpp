@@ -1,5 +1,5 @@
 // The order of least peak, by dynamic programming over the sets of ops that have run: what lives after a set has run does
-// not depend on the order in which it ran. An oracle for tests and for small pieces; time and memory are exponential.
+// not depend on the order in which it ran. An oracle for other schedulers; time and memory are exponential.
 #pragma once
 
 #include <neap/schedule/order.hpp>
@@ -10,7 +10,7 @@
 #include <limits>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap::testing {
 
 /// An order of least peak of a graph of at most 20 ops without transfers, whose bytes in flight depend on time; the first
 /// by op ids among equals. Throws neap::error for other graphs. O(2^ops * edges).
@@ -55,7 +55,7 @@ struct exhaustive_order {
         if (peak < best[then]) best[then] = peak, last[then] = static_cast<std::uint8_t>(i);
       }
     }
-    if (best.back() == never) detail::refuse_cycle();
+    if (best.back() == never) neap::detail::refuse_cycle();
     schedule s;
     s.order.resize(n);
     for (std::size_t at = n, set = best.size() - 1; at-- > 0; set &= ~(std::size_t{1} << last[set]))
@@ -68,4 +68,4 @@ struct exhaustive_order {
   }
 };
 
-}  // namespace neap::inline v0
+}  // namespace neap::testing
