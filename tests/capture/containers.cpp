@@ -357,7 +357,6 @@ TEST_CASE("containers before, between and after values that decide") {
   }
 }
 
-#if !defined(NEAP_COMPILES_FOR_DEVICE)  // where no other argument has an element's memory
 TEST_CASE("an element that shares memory with what a call updates") {
   auto const follow = [](auto const& f) {
     memory m, plain;
@@ -394,4 +393,79 @@ TEST_CASE("an element that shares memory with what a call updates") {
     return y;
   });
 }
-#endif
+
+TEST_CASE("elements that share memory with a part of the model or with one another have graphs of their own") {
+  struct sharing {
+    tensor last;
+    tracked_vector<tensor> history;
+    tracked_map<std::string, tensor> features;
+  } a, b, c;
+  auto const check = [](auto const& f, sharing& m) {
+    auto const graphs = compare(f, m, 24, one_sample);
+    CHECK(graphs > 1);
+    CHECK(graphs < 8);
+  };
+  check(  // the last one is a member, too
+      [](sharing& m, tensor const& x) {
+        tensor y = x;
+        if (!m.last.is_empty()) {
+          assign(m.last, m.last * 0.5);
+          y = y + m.history.back() * 2.0;
+        }
+        m.last = tanh(y);
+        m.history.push_back(m.last);
+        if (m.history.size() > std::size_t{2}) m.history.erase(m.history.begin());
+        return y;
+      },
+      a);
+  check(  // twice in one container, and in another one under a name
+      [](sharing& m, tensor const& x) {
+        if (m.history.empty()) {
+          tensor const h = x * 1.0;
+          m.history.push_back(h), m.history.push_back(h), m.features["first"] = h;
+          return h;
+        }
+        tensor const first = m.history.front();
+        assign(first, first * 0.5 + x);
+        tensor const y = m.history.back() + m.features.at("first") * 0.25;
+        assign(m.features.at("first"), tanh(y));
+        return y + first;
+      },
+      b);
+  check(  // what is read decides between the writes
+      [](sharing& m, tensor const& x) {
+        if (m.history.empty()) {
+          m.last = x * 1.0;
+          m.history.push_back(m.last), m.history.push_back(x * 2.0);
+        }
+        assign(m.last, m.last * 0.75 + x * 0.5);
+        tensor y = m.history.front();
+        if (item<float>(sum(y)) > 0) {
+          tensor const back = m.history.back();
+          assign(back, back - y * 0.125);
+        }
+        return y + m.history.back();
+      },
+      c);
+  // A loop that keeps one tensor, and updates it.
+  auto const counted = [](sharing& m, tensor const& x) {
+    tensor const y = x * 2.0;
+    if (m.history.size() > std::size_t{0}) {
+      tensor const h = m.history.back();
+      assign(h, h + y);
+    }
+    return y + x;
+  };
+  sharing d, plain;
+  auto step = compile(counted);
+  tensor kept = sample(1), other = sample(1);
+  d.history.push_back(kept), plain.history.push_back(other);
+  for (int i = 0; i < 9; ++i) {  // x is the element, and is not, in turn
+    CAPTURE(i);
+    bool const same = i % 3 != 0;
+    auto got = step(d, same ? kept : sample(i)), expected = counted(plain, same ? other : sample(i));
+    CHECK(content_of(got) == content_of(expected));
+    CHECK(content_of(d) == content_of(plain));
+  }
+  CHECK(step.graphs() == 2);
+}

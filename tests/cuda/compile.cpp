@@ -13,6 +13,7 @@
 #include "../support/content.hpp"
 #include "../support/device/simulated_device.hpp"
 #include "../support/message.hpp"
+#include "compare_compiled.hpp"
 
 #include <doctest/doctest.h>
 
@@ -22,60 +23,20 @@
 #include <vector>
 
 using namespace neap;
+using neap::testing::compare_on_device;
 using neap::testing::content_of;
 using neap::testing::device_work;
 using neap::testing::message_of;
+using neap::testing::problems;
+using neap::testing::sample;
 namespace simulated_device = neap::testing::simulated_device;
 
 namespace {
-
-std::string problems() { return simulated_device::faults() + simulated_device::races(); }
-
-tensor sample(int i, std::int64_t n = 3) { return tensor::randn({n, 16}, static_cast<std::uint64_t>(i) + 1); }
 
 auto planned_at(double ratio) {
   search_options few;
   few.iterations = 60;
   return plan_with(default_moves, few, memory_limit::of_original(ratio));
-}
-
-/// A function on the device beside it on the host and the plain one, each with its own copy of the model: outputs, state
-/// and arguments have equal bits after each call. Returns the device's graphs.
-template <class F, class Model, class Arguments, class... How>
-std::size_t compare(F f, Model const& first, int calls, Arguments arguments, How const&... how) {
-  std::size_t graphs = 0;
-  for (bool const captured : {true, false}) {
-    CAPTURE(captured);
-    simulated_device::reset(3 + captured);
-    Model there = first, here = first, plain = first;
-    cuda_backend backend;
-    compile_options options;
-    options.run.graph = captured;
-    {
-      auto on_device = compile(f, how..., backend, options);
-      auto on_host = compile(f, how...);
-      for (int i = 0; i < calls; ++i) {
-        CAPTURE(i);
-        auto mine = arguments(i), its = arguments(i), hosts = arguments(i);
-        auto const a = std::apply([&](auto&... x) { return on_device(there, x...); }, mine);
-        auto const b = std::apply([&](auto&... x) { return f(plain, x...); }, its);
-        auto const c = std::apply([&](auto&... x) { return on_host(here, x...); }, hosts);
-        REQUIRE(content_of(a) == content_of(b));
-        REQUIRE(content_of(a) == content_of(c));
-        if (i % 3 == 2 || i + 1 == calls) {  // reads all that is on the device
-          REQUIRE(content_of(there) == content_of(plain));
-          REQUIRE(content_of(here) == content_of(plain));
-        }
-        REQUIRE(content_of(mine) == content_of(its));
-      }
-      CHECK(on_device.graphs() == on_host.graphs());
-      graphs = on_device.graphs();
-    }
-    CHECK(content_of(there) == content_of(plain));
-    CHECK(detail::storages_elsewhere == 0);
-    CHECK(problems() == "");
-  }
-  return graphs;
 }
 
 struct network {
@@ -186,18 +147,18 @@ tensor early_exit(training& t, tensor const& x, sym<double> bound) {
 
 TEST_CASE(
     "a training loop with a counter, a schedule and gradient accumulation runs on the device from its first call") {
-  CHECK(compare(train, new_training(), 24, batch) == 4);
-  CHECK(compare(train, new_training(), 8, large_batch, planned_at(0.9)) == 2);
+  CHECK(compare_on_device(train, new_training(), 24, batch) == 4);
+  CHECK(compare_on_device(train, new_training(), 8, large_batch, planned_at(0.9)) == 2);
 }
 
 TEST_CASE("loss scaling, which looks at the gradients before it updates") {
-  CHECK(compare(train_scaled, new_training(), 30, batch) > 2);
-  CHECK(compare(train_scaled, new_training(), 6, large_batch, planned_at(0.9)) > 1);
+  CHECK(compare_on_device(train_scaled, new_training(), 30, batch) > 2);
+  CHECK(compare_on_device(train_scaled, new_training(), 6, large_batch, planned_at(0.9)) > 1);
 }
 
 TEST_CASE("effects in the middle are those of plain calls") {
   logged.clear();
-  CHECK(compare(train_logged, new_training(), 12, batch) > 2);
+  CHECK(compare_on_device(train_logged, new_training(), 12, batch) > 2);
   REQUIRE(logged.size() == 24);
   for (std::size_t k = 0; k < logged.size(); k += 3) {
     CHECK(logged[k] == logged[k + 1]);
@@ -209,11 +170,11 @@ TEST_CASE("two networks and their updates, in turn") {
   pair_of_networks p;
   initialise(p.made, 1), initialise(p.judged, 2);
   for (auto const& w : parameters(p.judged)) p.sums.emplace_back(w.shape());
-  CHECK(compare(train_both, p, 9, [](int i) { return std::tuple{sample(i), sample(i + 50)}; }) == 2);
+  CHECK(compare_on_device(train_both, p, 9, [](int i) { return std::tuple{sample(i), sample(i + 50)}; }) == 2);
 }
 
 TEST_CASE("an early exit on what a tensor contains: the stages before it run, and the answer decides") {
-  CHECK(compare(early_exit, new_training(), 12, [](int i) {
+  CHECK(compare_on_device(early_exit, new_training(), 12, [](int i) {
           return std::tuple{sample(i), sym<double>(i % 4 == 0 ? 0.5 : i % 4 == 1 ? 0.1 : i % 4 == 2 ? 0.03 : 0.0)};
         }) > 2);
 }
@@ -318,7 +279,7 @@ TEST_CASE("arguments by value, aliases, views and tensors that a call leaves") {
     ++h.n;
     return std::pair{x, h.part};
   };
-  CHECK(compare(f, first, 10, [](int i) {
+  CHECK(compare_on_device(f, first, 10, [](int i) {
           tensor const x = sample(i);
           return std::tuple{x, sym<float>(0.5f * static_cast<float>(i)), i % 2 ? x : sample(i + 30)};
         }) > 3);
@@ -342,7 +303,7 @@ TEST_CASE("random numbers, functions of the host and their tensors") {
     tensor const wide = external([](int k) { return tensor::ones({3, k % 2 + 1}); }, d.seen);
     return concat({h, wide}, 1) + sum(more);
   };
-  CHECK(compare(f, first, 12, [](int i) { return std::tuple{sample(i)}; }) > 1);
+  CHECK(compare_on_device(f, first, 12, [](int i) { return std::tuple{sample(i)}; }) > 1);
 }
 
 namespace {

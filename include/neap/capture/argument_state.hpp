@@ -2,9 +2,11 @@
 // signature, a string of bytes that is equal where tensors' types and aliasing, plain values and structure are.
 #pragma once
 
+#include <neap/capture/shared_elements.hpp>
 #include <neap/capture/walk.hpp>
 #include <neap/core/number_map.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -113,6 +115,10 @@ class argument_state final : public part_visitor {
     containers_.add(x, number);
     put(std::uint64_t{number - containers_.find(x)});
   }
+  void tracked(tracked_base& x) override {
+    part_visitor::tracked(x);
+    if (std::ranges::find(tracked_, &x) == tracked_.end()) tracked_.push_back(&x);
+  }
   void enter(std::string_view name, std::size_t number) override {
     if (!named_) return;
     lengths_.push_back(path_.size());
@@ -139,6 +145,12 @@ class argument_state final : public part_visitor {
           unusable = "two arguments overlap in borrowed memory";
       }
   }
+  /// Call after the walk: which elements of tracked containers share memory is a part of the signature.
+  void ask_sharing() {
+    if (named_) names.push_back({signature.size(), "which elements of tracked containers share memory"});
+    signature += shared_elements(tracked_, storages_, handles.size());
+    knows_sharing = true;
+  }
   /// What a call could change of a tensor's memory besides its elements.
   static memory_state memory_of(tensor const& t) {
     auto const& s = *t.storage();
@@ -162,6 +174,7 @@ class argument_state final : public part_visitor {
   std::string plain_bytes, signature;
   std::string form;  // the structure alone
   std::vector<name_end> names;
+  bool knows_sharing = false;
   char const* unusable = nullptr;  // why a graph cannot take these arguments
 
  private:
@@ -189,6 +202,7 @@ class argument_state final : public part_visitor {
   bool named_;
   number_map storages_, addresses_, objects_, containers_;
   std::vector<std::uint32_t> borrowed_;
+  std::vector<tracked_base*> tracked_;
   std::string path_;
   std::vector<std::size_t> lengths_;
 };

@@ -50,9 +50,17 @@ tensor tensor_of_origin(tensor_origin const& o, Argument const& argument,
   t.node()->though_frozen = o.though_frozen, t.node()->of_gradient = o.of_gradient;
   return t;
 }
+/// What a storage that a call makes is beside its elements: a weight or a buffer, perhaps, with its first values.
+struct made_as {
+  neap::role role = role::activation;
+  bool is_frozen = false;
+  initialiser first{};
+  friend bool operator==(made_as const&, made_as const&) = default;
+};
 /// Memory for a dense tensor, whose elements are not written yet.
-inline std::shared_ptr<tensor_storage> unwritten_storage(tensor_type const& type) {
-  auto made = std::make_shared<tensor_storage>(type, initialiser{}, role::activation);
+inline std::shared_ptr<tensor_storage> unwritten_storage(tensor_type const& type, made_as const& as = {}) {
+  auto made = std::make_shared<tensor_storage>(type, as.first, as.role);
+  made->set_frozen(as.is_frozen);
   (void)made->data_to_overwrite();
   return made;
 }
@@ -71,7 +79,7 @@ bool is_shared_element(Sources const& sources, std::vector<std::uint32_t> const&
   return false;
 }
 inline constexpr char const* shared_element =
-    "an element of a tracked container shares the memory of an argument that it updates";
+    "an element of a tracked container has the memory of another tensor of the call";
 /// Writes the bytes of a plain value or a text of an argument.
 template <class Place>
 void write_plain(Place const& to, std::string const& bytes) {
@@ -167,7 +175,14 @@ struct captured_program {
   struct made_row {
     std::uint32_t row;
     tensor_type type;
+    made_as as{};
     friend bool operator==(made_row const&, made_row const&) = default;
+  };
+
+  /// Memory of an exception's tensor, which the call gives its data.
+  struct carried_storage {
+    std::shared_ptr<tensor_storage> to;
+    std::uint32_t made;
   };
 
   // Of a path of one stage without host work; else that is in `stages`.
@@ -190,12 +205,20 @@ struct captured_program {
   std::vector<std::uint32_t> result_cells;  // expressions
   std::string result_bytes;                 // plain values and structure
   std::exception_ptr thrown;                // on a device: what the call ends by in place of a result
+  std::vector<carried_storage> carried;     // by that
 
   std::vector<captured_stage> stages;  // none: one without host work
   std::vector<made_row> made_rows;     // as `made`, in terms of rows
   std::uint32_t rows = 0;              // how many storages it makes
   std::uint32_t cell_count = 0;        // tracked scalars at the beginning, and what was read since
 };
+
+/// Gives what an exception carries its data; `made` has the storages that the call made.
+inline void fill_carried(captured_program const& c, std::vector<std::shared_ptr<tensor_storage>> const& made) {
+  for (auto const& x : c.carried)
+    if (auto const bytes = static_cast<std::size_t>(x.to->bytes()); bytes > 0)
+      std::memcpy(x.to->data_to_overwrite(), made[x.made]->data(), bytes);
+}
 
 /// What a path does to a container. `tensor_of(origin)` and `value_of(expression)` give what the call has made.
 template <class TensorOf, class ValueOf>

@@ -117,11 +117,12 @@ class recorder final : public computation_listener,
     std::uint32_t made = 0;
     with_place(at, [&] { made = log().add(op, span_of(ids), rules, at); });
     graph().may_throw = graph().may_throw || op.facets->checks_numbers;
+    if (!has_data() && !out.empty()) nodes_made_.push_back(out.front().node());
     for (std::size_t j = 0; j < rules.size(); ++j) {
       auto const v = made + static_cast<std::uint32_t>(j);
       auto const& s = out[j].storage();
       switch (rules[j].alias) {
-        case alias_kind::fresh: know(*s, origin::computed, v); break;
+        case alias_kind::fresh: know(s, origin::computed, v); break;
         case alias_kind::update: {
           auto const row = row_of(*s, at);
           if (!branches_.empty() && row < branches_.back().rows)
@@ -138,12 +139,12 @@ class recorder final : public computation_listener,
     }
   }
   void made(tensor const& t) override {
-    know(*t.storage(), origin::number, none).numbers = static_cast<std::uint32_t>(numbers_.size());
+    know(t.storage(), origin::number, none).numbers = static_cast<std::uint32_t>(numbers_.size());
     numbers_.push_back({t.storage(), {}, false});
   }
   void copied(tensor_storage const& from, std::shared_ptr<tensor_storage> const& to) override {
     if (find_row(from) == none) return;  // one of no concern: who reads the copy is refused
-    know(*to, origin::computed, copy_of(value(from, tensor_layout::dense(from.type()), {}), from.type(), {}));
+    know(to, origin::computed, copy_of(value(from, tensor_layout::dense(from.type()), {}), from.type(), {}));
   }
   std::byte* reads_data(tensor const& t, std::source_location at) override {
     auto const row = find_row(*t.storage());
@@ -237,7 +238,7 @@ class recorder final : public computation_listener,
   }
   void filled(tensor const& t, std::uint32_t number) override {
     know_value(number);
-    know(*t.storage(), origin::computed,
+    know(t.storage(), origin::computed,
          add_source(role::input, t.type(), "scalar", captured_stage::source::kind::scalar, number));
   }
 
@@ -289,7 +290,7 @@ class recorder final : public computation_listener,
     if (call.gives_tensor) {
       if (has_data()) r.made = apart(r.made, at);
       call.row = size();
-      know(*r.made.storage(), origin::external, none).number = externals_++;
+      know(r.made.storage(), origin::external, none).number = externals_++;
     }
     auto const answer = call.gives_tensor ? digest_of(r.made.type()) : 0;
     auto const leaf = tape_->cell(call.cell);
@@ -359,13 +360,13 @@ class recorder final : public computation_listener,
       question(tape_->call(&are_equal, other, where), same, at);
       if (same) return;
     }
+    if (!t.is_traced() && find_row(*t.storage()) != none) return shares_memory();
     if (t.is_traced() || t.storage()->is_borrowed()) unusable_ = "it reads borrowed memory from a tracked container";
     auto const number = static_cast<std::uint32_t>(begin_->handles.size() + elements_.size());
     elements_.push_back({r.self, place}), element_handles_.push_back(t), element_places_.push_back(now);
     stages_.back().elements.push_back(elements_.back());
-    if (find_row(*t.storage()) != none || !rows_.add(t.storage().get(), size()))
-      unusable_ = "an element of a tracked container has the memory of another tensor of the call";
-    else know_before(t.storage()), add_entry(origin::argument, number, t.storage()->type());
+    rows_.add(t.storage().get(), size());
+    know_before(t.storage()), add_entry(origin::argument, number, t.storage()->type());
   }
   /// What the call leaves in containers.
   void leave_containers(captured_program& p) {
@@ -431,9 +432,6 @@ class recorder final : public computation_listener,
       unusable_ = "it leaves behind a tensor that is no argument's and was not computed in it";
       return o;
     }
-    auto const r = t.storage()->role();
-    if (entries()[row].what != origin::argument && (r == role::weight || r == role::buffer))
-      unusable_ = "it leaves behind a weight or a buffer that it has made";
     auto const* n = t.node().get();
     o.layout = t.layout();
     bool const history = n->facets != nullptr;
@@ -444,12 +442,37 @@ class recorder final : public computation_listener,
     } else {
       o.what = tensor_origin::kind::made;
       o.number = kept(row);
+      auto const& s = *t.storage();
+      made_[o.number].as = {s.role(), s.is_frozen(), s.first_values()};
     }
     if (history) {
       t = make_leaf(t.storage(), t.layout());
       t.node()->of_gradient = o.of_gradient;
     }
     return o;
+  }
+  /// What the exception that ends a call without data carries of the tensors that it has made: storages that live on where
+  /// all else has let them go. Their tensors have no history from then on.
+  void carry(captured_program& p) {
+    for (auto made = nodes_made_.rbegin(); made != nodes_made_.rend(); ++made) {
+      auto const n = made->lock();
+      if (!n || !n->facets) continue;
+      n->of_gradient = n->of_gradient || n->wants_gradient, n->wants_gradient = false;
+      n->facets = nullptr;
+      n->in.clear(), n->in_version.clear(), n->in_data.clear();
+    }
+    for (auto const& made : storages_made_)
+      if (auto s = held_outside(made)) {
+        auto const row = s->recorded().row;
+        p.carried.push_back({std::move(s), kept(row)});
+      }
+  }
+  /// After a capture without data that has given its result away: the type of a tensor that it has computed and that
+  /// lives on; null: none.
+  tensor_type const* kept_outside() const {
+    for (auto const& made : storages_made_)
+      if (auto const s = held_outside(made)) return &log().layout(entries()[s->recorded().row].layout).type;
+    return nullptr;
   }
   /// The expression of an argument's tracked scalar at the end, where it is then.
   std::uint32_t written(argument_state::cell_place const& end) { return end.mark ? left(end) : read(end.address); }
@@ -467,6 +490,9 @@ class recorder final : public computation_listener,
 
   /// What is to be made before the call is recorded again; empty: nothing.
   std::function<void()> const& growth() const { return grow_; }
+  /// Whether an element of a tracked container has the memory of another tensor of the call, by a signature that does not
+  /// state it.
+  bool finds_sharing() const { return finds_sharing_; }
   /// Whether it has ended before a read: stages() are those before it, and finish() makes no more.
   bool is_beginning() const { return beginning_ > 0; }
 
@@ -593,6 +619,7 @@ class recorder final : public computation_listener,
   plain_vector<entry>& entries() { return memory_->entries; }
   plain_vector<entry> const& entries() const { return memory_->entries; }
   operator_log& log() { return memory_->log; }
+  operator_log const& log() const { return memory_->log; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(entries().size()); }
   graph_record& graph() { return graphs_.back(); }
   captured_stage& now() { return stages_.back(); }
@@ -605,8 +632,27 @@ class recorder final : public computation_listener,
     if (at.file_name() != last_file_) last_file_ = at.file_name(), is_in_program_ = is_in_program(at);
     return context_access::place(at, is_in_program_);
   }
+  /// Memory that the call has made and computed, if another one than the recording holds it.
+  std::shared_ptr<tensor_storage> held_outside(std::weak_ptr<tensor_storage> const& made) const {
+    auto s = made.lock();
+    if (!s) return s;
+    auto const& e = entries()[s->recorded().row];
+    auto const own = e.numbers == none ? 1 : 2;
+    return e.what != origin::number && s.use_count() > own ? s : nullptr;
+  }
   bool is_seen(entry const& e) const { return e.numbers != none && numbers_[e.numbers].is_seen; }
   tensor_type const& type_of(entry const& e) { return log().layout(e.layout).type; }
+
+  /// An element of a tracked container has the memory of another tensor of the call: that is a row for both, where the
+  /// signature has which ones do. Else the call is to be recorded again.
+  void shares_memory() {
+    if (begin_->knows_sharing) return;
+    finds_sharing_ = true;
+    unusable_ = shared_element;
+    if (has_data()) return;
+    if (!grow_ && !is_beginning()) grow_ = [] {};
+    throw recording_ends{};
+  }
 
   /// v is all that is known of the present content.
   void set_value(entry& e, std::uint32_t v) {
@@ -716,9 +762,10 @@ class recorder final : public computation_listener,
     return entries().back();
   }
   /// A storage that the call has made, with its first value, if there is one.
-  entry& know(tensor_storage& s, origin what, std::uint32_t value) {
-    s.set_recorded({serial_, size()});
-    if (value == none) return add_entry(what, none, s.type());
+  entry& know(std::shared_ptr<tensor_storage> const& s, origin what, std::uint32_t value) {
+    s->set_recorded({serial_, size()});
+    if (!has_data()) storages_made_.push_back(s);
+    if (value == none) return add_entry(what, none, s->type());
     entries().push_back({what, none, log().layout_of(value)});
     set_value(entries().back(), value);
     return entries().back();
@@ -872,6 +919,7 @@ class recorder final : public computation_listener,
   number_map asked_;                   // questions, as a set
   std::vector<std::uint32_t> latest_;  // of each expression, one after the last element read that it depends on
   char const* unusable_ = nullptr;
+  bool finds_sharing_ = false;
   char const* last_file_ = nullptr;
   bool is_in_program_ = false;
   // What take_back() needs.
@@ -880,6 +928,9 @@ class recorder final : public computation_listener,
   std::vector<std::source_location>
       read_places_;  // of what the host reads: tracked scalars after those of the beginning
   std::vector<std::function<void()>> containers_begun_;
+  // What carry() needs.
+  std::vector<std::weak_ptr<tensor_node>> nodes_made_;
+  std::vector<std::weak_ptr<tensor_storage>> storages_made_;
 };
 
 }  // namespace neap::inline v0::detail

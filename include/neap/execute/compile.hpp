@@ -356,6 +356,14 @@ class compiled_base {
     std::vector<container_change> changes;
   };
   bool run(compiled_graph& g, known_arguments const& begin, results& r);
+  /// Whether an element of a tracked container has memory that the graph updates, which later signatures state.
+  bool finds_sharing(compiled_graph const& g, known_arguments const& begin) {
+    auto const& c = g.captured;
+    auto const storage = [&](std::uint32_t k) -> tensor_storage& { return *tensor_of(c, begin, k).storage(); };
+    bool const shares = !c.elements.empty() && is_shared_element(c.sources, c.updated, storage);
+    if (shares) elements_share_ = true;
+    return shares;
+  }
   void run_on_device(compiled_graph& g, known_arguments const& begin, results& r);
   /// Where a path cannot run on the device, no call of it runs elsewhere.
   [[noreturn]] void refuse_on_device(std::string const& why) const {
@@ -385,6 +393,7 @@ class compiled_base {
   std::atomic<std::size_t> hits_ = 0;
   std::atomic<std::uint64_t> uses_ = 0;
   std::atomic<std::uint64_t> publications_ = 1;
+  std::atomic<bool> elements_share_ = false;  // such a call was met: signatures have which elements share memory
   calls_of_threads calls_;
   mutable std::mutex running_;  // graphs run one at a time; held while the arena changes
 };
@@ -424,7 +433,6 @@ inline std::shared_ptr<compiled_graph> compiled_base::planned(captured_program p
   auto made = std::make_shared<compiled_graph>();
   graph const g(std::move(p.program));
   made->ops = ops_of(g);
-  for (auto v : p.made) made->made_types.push_back(g.type(v));
   made->scalars = scalars_of(p.sources);
   if (g.op_count() > 0) try {
       auto planned = planner_(g, 0);
@@ -451,8 +459,8 @@ inline void compiled_base::require_same(compiled_graph const& kept, captured_pro
   bool same = ops.size() == kept.ops.size() && a.path.size() == p.path.size() && a.tensors == p.tensors &&
               a.cells == p.cells && a.plains == p.plains && a.result == p.result && a.result_cells == p.result_cells &&
               a.result_bytes == p.result_bytes && a.containers == p.containers && a.elements == p.elements &&
-              a.made == p.made && !a.thrown == !p.thrown && a.sources.size() == p.sources.size() &&
-              a.constants.size() == p.constants.size();
+              a.made == p.made && a.made_rows == p.made_rows && !a.thrown == !p.thrown &&
+              a.sources.size() == p.sources.size() && a.constants.size() == p.constants.size();
   for (std::size_t k = 0; same && k < a.sources.size(); ++k)
     same = a.sources[k].what == p.sources[k].what && a.sources[k].number == p.sources[k].number;
   same = same && same_constants(a.constants, p.constants);
@@ -593,14 +601,14 @@ inline bool compiled_base::run(compiled_graph& g, known_arguments const& begin, 
   using kind = captured_program::source::kind;
   auto const& c = g.captured;
   auto const storage = [&](std::uint32_t k) -> tensor_storage& { return *tensor_of(c, begin, k).storage(); };
-  made.reserve(g.made_types.size());
-  for (auto const& t : g.made_types) made.push_back(unwritten_storage(t));
+  made.reserve(c.made_rows.size());
+  for (auto const& m : c.made_rows) made.push_back(unwritten_storage(m.type, m.as));
   prepare(c, begin, r);
   if (!g.run) {
     if (g.on_device) run_on_device(g, begin, r);
     return true;
   }
-  if (!c.elements.empty() && is_shared_element(c.sources, c.updated, storage)) return false;
+  if (finds_sharing(g, begin)) return false;
   std::scoped_lock const alone(running_);
   std::size_t k = 0;
   for (std::size_t i = 0; i < c.sources.size(); ++i) {
@@ -651,8 +659,6 @@ inline void compiled_base::run_on_device(compiled_graph& g, known_arguments cons
   using kind = captured_program::source::kind;
   auto const& c = g.captured;
   auto const storage = [&](std::uint32_t k) -> auto const& { return tensor_of(c, begin, k).storage(); };
-  auto const memory = [&](std::uint32_t k) -> auto const& { return *storage(k); };
-  if (!c.elements.empty() && is_shared_element(c.sources, c.updated, memory)) refuse_on_device(shared_element);
   std::scoped_lock const alone(running_);
   std::size_t k = 0;
   for (std::size_t i = 0; i < c.sources.size(); ++i) {
@@ -860,13 +866,14 @@ class compiled_function : public detail::compiled_base {
     return key.value();
   }
   template <class... H, std::size_t... I>
-  static detail::compiled_base::sizes walk_all(std::tuple<H...>& frame, detail::argument_state& to,
-                                               std::index_sequence<I...> numbers) {
+  detail::compiled_base::sizes walk_all(std::tuple<H...>& frame, detail::argument_state& to,
+                                        std::index_sequence<I...> numbers) const {
     to.put(type_number<std::tuple<H...>>());
     to.put(mode());
     walk<true>(frame, to, numbers);
     detail::compiled_base::sizes const n{to.tensors.size(), to.cells.size(), to.plains.size(), to.form.size()};
     walk<false>(frame, to, numbers);
+    if (elements_share_.load(std::memory_order_relaxed)) to.ask_sharing();
     return n;
   }
   template <class... H, std::size_t... I>
@@ -892,7 +899,7 @@ class compiled_function : public detail::compiled_base {
   template <class... H, std::size_t... I>
   detail::known_call* known_call_of(std::tuple<H...>& frame, std::index_sequence<I...> numbers,
                                     detail::known_calls& calls) {
-    if (calls.is_busy) return nullptr;
+    if (calls.is_busy || elements_share_.load(std::memory_order_relaxed)) return nullptr;
     calls.follow(publications_.load(std::memory_order_acquire));
     auto* known = calls.last;
     if (!known || !is_known(frame, *known, numbers)) {
@@ -917,6 +924,7 @@ class compiled_function : public detail::compiled_base {
       else return invoke(frame, numbers);
     }
     if (g.captured.thrown) {
+      detail::fill_carried(g.captured, r.made);
       commit(g.captured, c.arguments, r);
       std::rethrow_exception(g.captured.thrown);
     }
@@ -978,6 +986,10 @@ class compiled_function : public detail::compiled_base {
               else return std::move(*result);
             }
             if (outcome == detail::staged_run::outcome::failed) return eagerly("the graph failed");
+            if (outcome == detail::staged_run::outcome::shares) {
+              elements_share_ = true;
+              return eagerly(detail::shared_element);
+            }
             if (graphs_ >= options_.graphs) return eagerly(limit_reached(why));  // its own stages may not go
             why_ = std::move(why);
             return record<kept, R>(frame, numbers, begin, n, paths, nullptr, known.get(), log);
@@ -1018,6 +1030,7 @@ class compiled_function : public detail::compiled_base {
     std::exception_ptr thrown;
     auto const build = [&](detail::planned_stage& last) {
       thrown = last.end->thrown;
+      detail::fill_carried(*last.end, running.made());
       if constexpr (std::is_same_v<Kept, std::tuple<>>) return;
       if (thrown) return;
       result.emplace(*static_cast<Kept const*>(last.result.get()));
@@ -1095,9 +1108,12 @@ class compiled_function : public detail::compiled_base {
       path.program.thrown = thrown;
     }
     rec.stop();
+    if (rec.finds_sharing()) elements_share_ = true;
     for (auto const& c : parts.cells)
       if (c.mark) *c.mark = {};
     take_back(end);
+    end.handles.clear();
+    if (thrown && !rec.unusable()) rec.carry(path.program);
     if (path.growth) return path;
     if (!rec.unusable()) {
       std::vector<std::uint32_t> also_kept;
@@ -1112,6 +1128,13 @@ class compiled_function : public detail::compiled_base {
     detail::argument_state form_parts;
     detail::walk_parts(*path.form, static_cast<detail::part_visitor&>(form_parts));
     for (auto* t : form_parts.tensors) *t = tensor();
+    if (with_data) return path;
+    path.result.reset(), parts.handles.clear(), form_parts.handles.clear();
+    if (auto const* type = rec.kept_outside())
+      throw_error(at_,
+                  {"compile: the function keeps a tensor that it has computed, ", *type,
+                   ", outside of its arguments and result, where it has no data: keep it in a part of an argument, "
+                   "or return it"});
     return path;
   }
 

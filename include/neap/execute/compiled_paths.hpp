@@ -27,8 +27,7 @@ struct compiled_graph {
   std::unique_ptr<device_graph> on_device;  // in place of that
   std::unique_ptr<planned_stage> staged;    // of several stages: in place of all of this
   std::vector<value_id> sources, made;      // in the plan's terms
-  std::vector<tensor_type> made_types;
-  std::vector<digest> ops;  // for comparison
+  std::vector<digest> ops;                  // for comparison
   byte_block scalars;
   std::shared_ptr<void> result;  // its form, without tensors
   bool throws_late = false;      // an operator may throw when another has written memory of arguments

@@ -6,7 +6,8 @@
 // they read is known from then on, and the function is captured again with it, up to the next read or its end. Effects and
 // functions of the host run once, with the stages. A function that ends by an exception has, as far as it came, the effects
 // of eager execution: its path is captured, run and kept, and ends by that exception in each later call. Where a function
-// of the host throws, or the library refuses something, the path is run and not kept.
+// of the host throws, the library refuses something, or the exception carries tensors that the call has computed, the path
+// is run and not kept.
 #pragma once
 
 #include <neap/execute/compile.hpp>
@@ -74,7 +75,8 @@ class device_function : public compiled_function<F> {
       auto const found = graph_of(*known);
       if (found != none && !known->paths->graphs[found]->staged) {
         verifies = is_next_verified();
-        if (!verifies) return this->template hit<R>(frame, numbers, calls, *known, *known->paths->graphs[found]);
+        if (!verifies && !this->finds_sharing(*known->paths->graphs[found], known->arguments))
+          return this->template hit<R>(frame, numbers, calls, *known, *known->paths->graphs[found]);
       }
     }
     return look_up<R>(frame, numbers, calls, verifies);
@@ -93,6 +95,7 @@ class device_function : public compiled_function<F> {
     detail::known_reads reads;
     std::size_t captures = 0;
     std::string first_why;
+    auto const walk_again = [&] { n = this->walk_all(frame, begun.emplace(), numbers), reads.clear(); };
     for (;;) {
       auto* paths = this->paths_of(begun->signature);
       std::shared_ptr<detail::compiled_graph> known;
@@ -107,6 +110,10 @@ class device_function : public compiled_function<F> {
         if (auto const found = graph_of(c); found != none) {
           known = c.paths->graphs[found];
           if (!known->refused.empty()) refuse_on_device(known->refused);
+          if (!known->staged && !verifies && this->finds_sharing(*known, c.arguments)) {
+            walk_again();
+            continue;
+          }
           if (!known->staged && !verifies) {
             lock.unlock();
             return this->template hit<R>(frame, numbers, calls, c, *known);
@@ -120,6 +127,11 @@ class device_function : public compiled_function<F> {
             if (end == outcome::ended) {
               if constexpr (std::is_void_v<R>) return;
               else return std::move(*result);
+            }
+            if (end == outcome::shares) {
+              this->elements_share_ = true;
+              walk_again();
+              continue;
             }
             failed = end == outcome::failed;
             if (!failed && captures > 0 && reads.size() <= before) this->untracked({});
@@ -142,10 +154,10 @@ class device_function : public compiled_function<F> {
       if (++captures > most_captures) this->untracked({});
       if (path.growth) {
         path.growth();
-        n = this->walk_all(frame, begun.emplace(), numbers), reads.clear();
+        walk_again();
         continue;
       }
-      if (failed || is_refusal(path.program.thrown))
+      if (failed || is_refusal(path.program.thrown) || !path.program.carried.empty())
         return run_once<R>(frame, numbers, calls, lock, begun, n, to, std::move(path), log, reads);
       if (path.unusable) refuse(path);
       this->why_.clear();

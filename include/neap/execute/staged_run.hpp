@@ -60,12 +60,12 @@ struct planned_stage {
 /// end it has those of all, in the order in which they ran.
 class staged_run {
  public:
-  enum class outcome : std::uint8_t { ended, missed, failed };
+  /// shares: an element of a tracked container has memory that the call updates, by a signature that does not state it.
+  enum class outcome : std::uint8_t { ended, missed, failed, shares };
 
   staged_run(argument_state& begin, expression_tape const& tape, std::vector<std::uint64_t> cells, host_log& log,
              std::span<std::byte> arena, std::vector<seconds_t>* step_seconds = nullptr)
       : begin_(&begin),
-        tape_(&tape),
         cells_(std::move(cells)),
         values_(tape, cells_),
         log_(&log),
@@ -97,6 +97,9 @@ class staged_run {
       commit(*s, ready);
       if (step_seconds_) *step_seconds_ = std::move(seconds_);
       return outcome::ended;
+    } catch (sharing_found const&) {
+      restore();
+      return outcome::shares;
     } catch (std::bad_alloc const&) {
       if (is_unsaved_) throw;  // memory may lack in any operator, or after all of them
       restore();
@@ -117,12 +120,15 @@ class staged_run {
         o, [&](std::uint32_t k) -> tensor const& { return argument(k); }, made_);
   }
   std::uint64_t value(std::uint32_t expression) { return values_(expression); }
+  /// The storages that the call made.
+  std::vector<std::shared_ptr<tensor_storage>> const& made() const { return made_; }
 
  private:
   struct saved {
     tensor_storage* storage;
     byte_block bytes;
   };
+  struct sharing_found {};
   struct writes {
     std::vector<container_change> changes;
     std::vector<tensor> tensors;
@@ -162,8 +168,7 @@ class staged_run {
       elements_.push_back(*container_of(values_(e.container)).tensor_at(values_(e.place)));
     if (s.run || s.on_device) {
       auto const memory = [&](std::uint32_t n) -> auto const& { return *argument(n).storage(); };
-      if (!elements_.empty() && is_shared_element(c.sources, c.updated, memory))
-        throw_error({"compile: the call does not run as a graph: ", shared_element});
+      if (!elements_.empty() && is_shared_element(c.sources, c.updated, memory)) throw sharing_found{};
       std::size_t k = 0;
       for (std::size_t i = 0; i < c.sources.size(); ++i) {
         auto const& from = c.sources[i];
@@ -263,8 +268,8 @@ class staged_run {
     }
   }
 
-  std::shared_ptr<tensor_storage> copy_of(std::uint32_t row, tensor_type const& type) {
-    auto to = unwritten_storage(type);
+  std::shared_ptr<tensor_storage> copy_of(std::uint32_t row, tensor_type const& type, made_as const& as = {}) {
+    auto to = unwritten_storage(type, as);
     if (to->bytes() > 0) std::memcpy(to->data(), location(row), static_cast<std::size_t>(to->bytes()));
     return to;
   }
@@ -283,7 +288,7 @@ class staged_run {
 
   /// The storages that the call leaves behind.
   void make(planned_stage const& last) {
-    for (auto const& m : last.end->made_rows) made_.push_back(copy_of(m.row, m.type));
+    for (auto const& m : last.end->made_rows) made_.push_back(copy_of(m.row, m.type, m.as));
   }
   writes prepared(planned_stage const& last) {
     writes w;
@@ -309,7 +314,6 @@ class staged_run {
   }
 
   argument_state* begin_;
-  expression_tape const* tape_;
   std::vector<std::uint64_t> cells_;
   expression_values values_;
   host_log* log_;
