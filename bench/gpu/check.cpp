@@ -10,6 +10,7 @@
 //   gpu_check swaps [SIZE]      simulated and measured times of steps, and the share of swaps that is hidden
 //   gpu_check bandwidth [SIZE]  kernels that memory bounds, beside the copy bandwidth
 //   gpu_check steps [SIZE]      times of steps without a limit and at 0.5, for bench/gpu/steps.sh
+//   gpu_check compiled [SIZE]   a compiled training loop beside the trainer: the same bits, times of calls
 //   gpu_check properties        what the runtime states of the device
 //
 // SIZE: models of check_models.hpp, toys, small or full. With libgpu_libraries.so (libraries.hpp), cuBLASLt's products and
@@ -238,6 +239,7 @@ int main(int count, char** arguments) {
       if (part == "memory") return both(memory);
       if (part == "bits") return bits(*size);
       if (part == "swaps") return both(bench::measure_swaps) > 0;
+      if (part == "compiled") return bench::measure_compiled(*size) > 0;
       if (part == "steps") return bench::measure_steps(*size) > 0;
       if (part == "bandwidth") return bench::measure_bandwidth(*size) > 0;
     }
@@ -246,7 +248,8 @@ int main(int count, char** arguments) {
     return 1;
   }
   std::fputs(
-      "gpu_check record FILE | operators FILE | toys | properties | (memory | bits | steps | swaps | bandwidth) [SIZE]\n",
+      "gpu_check record FILE | operators FILE | toys | properties | "
+      "(memory | bits | steps | compiled | swaps | bandwidth) [SIZE]\n",
       stderr);
   return 1;
 }

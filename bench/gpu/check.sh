@@ -116,6 +116,7 @@ part bits 90 gpu_check bits $size
 part step_time 210 steps.sh $size
 part library_steps 90 gpu_libraries steps $size
 part library_bits 60 gpu_libraries bits $size
+part compiled 60 gpu_check compiled $size
 part swaps 60 gpu_check swaps $size
 part bandwidth 30 gpu_check bandwidth $size
 part attention 30 gpu_attention

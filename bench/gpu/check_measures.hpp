@@ -24,6 +24,9 @@ int measure_bandwidth(model_size size);
 /// the same columns for PyTorch.
 int measure_steps(model_size size);
 
+/// A compiled training loop beside the planned trainer of the same model: equal bits, and the time of a call.
+int measure_compiled(model_size size);
+
 /// What the runtime states of the device.
 int list_properties();
 

@@ -84,10 +84,10 @@ expect "all right" "$table" '^algorithms +0  not run: there is no gpu_algorithms
 [ "$status" -eq 1 ] || { echo "a sanitizer reports: exit status $status"; faults=1; }
 expect "unpacked" "$(cat "$folder/lib/libx.so.1")" '^a shared library$'
 order=$(tr '\n' ' ' < "$folder/order")
-expect "order" "$order" '^operators memory bits steps torch swaps bandwidth attention memcheck toys racecheck properties $'
+expect "order" "$order" '^operators memory bits steps torch compiled swaps bandwidth attention memcheck toys racecheck properties $'
 names=$(sed 1,3d "$folder/results/table.txt" | cut -d' ' -f1 | tr '\n' ' ')
-expect "table" "$names" '^operators library_operators memory bits step_time library_steps library_bits swaps bandwidth attention memcheck racecheck properties algorithms $'
-for name in operators memory bits swaps bandwidth attention memcheck properties; do
+expect "table" "$names" '^operators library_operators memory bits step_time library_steps library_bits compiled swaps bandwidth attention memcheck racecheck properties algorithms $'
+for name in operators memory bits compiled swaps bandwidth attention memcheck properties; do
   expect "$name.csv" "$(cat "$folder/results/$name.csv")" '^case,'
   [ -e "$folder/results/$name.log" ] || { echo "no $name.log"; faults=1; }
 done
@@ -110,7 +110,7 @@ expect "a line that sums up" "$table" '^bandwidth +[0-9]+  ok, 1 rows: 1 of 1 at
 
 # No sanitizer, no GPU: nothing fails.
 rm "$folder/tools/compute-sanitizer" "$folder/tools/nvidia-smi"
-for name in operators memory bits steps swaps bandwidth properties; do
+for name in operators memory bits steps compiled swaps bandwidth properties; do
   echo 'echo "cuda: no GPU to be used: no driver" >&2; exit 2' > "$folder/do_$name"
 done
 if [ ! -x /usr/local/cuda/bin/compute-sanitizer ] && ! command -v compute-sanitizer > /dev/null; then

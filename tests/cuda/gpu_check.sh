@@ -13,7 +13,7 @@ cp "$(dirname "$script")/gpu_libraries.sh" "$folder/gpu_libraries"
 "$folder/gpu_check" record "$folder/operators.bin"
 "$folder/gpu_check" toys > "$folder/toys.csv" || { cat "$folder/toys.csv"; exit 1; }
 NEAP_CHECK_SIZE=toys "$folder/check.sh" "$folder/results"
-for name in operators library_operators memory bits step_time library_steps library_bits swaps bandwidth properties \
+for name in operators library_operators memory bits step_time library_steps library_bits compiled swaps bandwidth properties \
   algorithms; do
   grep -Eq "^$name +[0-9]+  ok, [1-9]" "$folder/results/table.txt" || { echo "$name is not ok"; exit 1; }
   # As many columns in each row as in the header; no commas within quotes.
