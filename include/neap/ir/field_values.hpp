@@ -14,13 +14,18 @@
 // gives up: two values that differ are found to be equal with a chance below 2^-38. This holds against an author who knows this
 // code and not the key, if SipHash under a secret key is a random function.
 //
-// Beside its value each element has two more figures, for rewrites that are right over the reals and wrong in floating
+// Beside its value each element has three more figures, for rewrites that are right over the reals and wrong in floating
 // point:
 //
 // - its strict value: the same without signs, and 0 as a factor a free variable. Two formulas that are equal so have
 //   the same products with the same factors: neither adds what it subtracts later, (y + m) - m for y. They differ by
 //   rounding alone, relative to the sum of the products' magnitudes, which is one and the same (Higham, Accuracy and
 //   Stability of Numerical Algorithms, 3.1).
+// - its zeros: the terms of the strict value in which a 0 that an operator puts in is a factor of a free variable. Such
+//   a 0 is what triangle and pad write, and a sum without terms. As an addend it changes nothing; times an infinity it
+//   is no number, so that neither x times an identity matrix is x, nor is a masked product that of what is masked. One
+//   exception: zeros by which the kernel of a convolution is enlarged on all sides (a rule of the library does it) are
+//   no factors of the image there, and a plan with them may have NaN where the original has none.
 // - its magnitude, where all free variables are 1: no intermediate result may lie far above or below the range of the
 //   other formula's (within_magnitudes).
 //
@@ -134,7 +139,7 @@ class field_values {
       auto const q = frame.is_cut() || !a ? p : b.at(y, frame.start());
       if (!a || !b || cells == most_cells) answer = field_answer::too_large;
       else if (frame.is_cut()) c.cut(frame.cut(), [&](index_cell piece) { open.push_back(std::move(piece)); });
-      else if (!(p.value == q.value && p.strict == q.strict)) answer = field_answer::different;
+      else if (!a.are_same(p, q)) answer = field_answer::different;
     }
     shared.frame_ = outer;
     return answer;
@@ -153,9 +158,17 @@ class field_values {
   static constexpr float most_degree = 1024;
   static constexpr int most_depth = 1000;  // ops behind one another, for the machine's stack is finite
 
+  /// A formula without signs: what it is, and that of its terms without free variables.
+  struct unsigned_formula {
+    field_number all, constant;
+    friend bool operator==(unsigned_formula const&, unsigned_formula const&) = default;
+  };
   struct element {
-    field_number value, strict;
-    double magnitude = 0;  // where all free variables are 1 and nothing has a sign
+    field_number value;
+    unsigned_formula strict;
+    unsigned_formula masked;  // the strict value where zeros that an operator puts in are 1
+    unsigned_formula kernel;  // the same where those that enlarge a convolution's kernel are still 0
+    double magnitude = 0;     // where all free variables are 1 and nothing has a sign
     float degree = 0;
   };
 
@@ -289,55 +302,97 @@ class field_values {
   bool goes_on() const { return left_ > 0 && !(frame() && frame()->is_cut()); }
 
   sip_hash hash() const { return sip_hash(shared_.secret().key); }
+  element with(field_number value, unsigned_formula const& strict, double magnitude, float degree) const {
+    return {value, strict, strict, strict, magnitude, degree};
+  }
   element variable(digest d) const {
     auto const x = f_.from_bits(d.low);
-    return {x, x, 1, 1};
+    return with(x, {x, {}}, 1, 1);
+  }
+  /// An operator's 0.
+  element zero() const {
+    unsigned_formula const one{f_.one(), f_.one()};
+    return {{}, {}, one, one, 0, 0};
+  }
+  /// One that enlarges the kernel of a convolution.
+  element kernel_zero() const {
+    auto x = zero();
+    x.kernel = {};
+    return x;
+  }
+  /// The terms of the strict value that have an operator's 0 and a free variable as factors.
+  field_number zeros(element const& x) const {
+    if (x.masked == x.strict) return {};
+    return f_.sub(f_.sub(x.masked.all, x.masked.constant), f_.sub(x.strict.all, x.strict.constant));
+  }
+  bool are_same(element const& x, element const& y) const {
+    return x.value == y.value && x.strict.all == y.strict.all && zeros(x) == zeros(y);
   }
   element constant(double x) const {
     if (!std::isfinite(x)) {
       auto const sign = hash().mix(0x636f6e7374).mix(std::bit_cast<std::uint64_t>(x)).finish();
       auto const plain = hash().mix(0x636f6e7374).mix(std::bit_cast<std::uint64_t>(std::abs(x))).finish();
-      return {f_.from_bits(sign.low), f_.from_bits(plain.low), 1, 1};
+      return with(f_.from_bits(sign.low), {f_.from_bits(plain.low), {}}, 1, 1);
     }
-    return {f_.of(x), f_.of(std::abs(x)), std::abs(x), x == 0 ? 0.0f : 1.0f};
+    auto const size = f_.of(std::abs(x));
+    return with(f_.of(x), {size, size}, std::abs(x), x == 0 ? 0.0f : 1.0f);
   }
   /// A constant that elements are multiplied with: 0 times what is infinite is not 0.
   element factor(double x) const {
-    auto e = constant(x);
-    if (x == 0) e.strict = f_.from_bits(hash().mix(0x7a65726f).word()), e.degree = 1;
-    return e;
+    return x == 0 ? with({}, {f_.from_bits(hash().mix(0x7a65726f).word()), {}}, 0, 1) : constant(x);
+  }
+  unsigned_formula sum(unsigned_formula const& a, unsigned_formula const& b) const {
+    return {f_.add(a.all, b.all), f_.add(a.constant, b.constant)};
+  }
+  unsigned_formula product(unsigned_formula const& a, unsigned_formula const& b) const {
+    return {f_.mul(a.all, b.all), f_.mul(a.constant, b.constant)};
   }
   element sum(element const& a, element const& b) const {
-    return {f_.add(a.value, b.value), f_.add(a.strict, b.strict), a.magnitude + b.magnitude,
-            std::max(a.degree, b.degree)};
+    return {f_.add(a.value, b.value), sum(a.strict, b.strict),   sum(a.masked, b.masked),
+            sum(a.kernel, b.kernel),  a.magnitude + b.magnitude, std::max(a.degree, b.degree)};
   }
   element negative(element a) const {
     a.value = f_.neg(a.value);
     return a;
   }
   element product(element const& a, element const& b) {
-    element const x{f_.mul(a.value, b.value), f_.mul(a.strict, b.strict), a.magnitude * b.magnitude,
-                    a.degree + b.degree};
+    auto x =
+        with(f_.mul(a.value, b.value), product(a.strict, b.strict), a.magnitude * b.magnitude, a.degree + b.degree);
+    if (!(a.masked == a.strict && b.masked == b.strict)) x.masked = x.kernel = product(a.masked, b.masked);
     if (x.magnitude == 0 && a.magnitude != 0 && b.magnitude != 0) range_.least = half_range_.least = 0;
+    return x;
+  }
+  /// The same where the second one is a number.
+  element scaled(element const& a, double by) {
+    auto const b = factor(by);
+    auto x = product(a, b);
+    x.kernel = product(a.kernel, b.kernel);
+    return x;
+  }
+  /// As a factor of an image, in a convolution.
+  static element in_kernel(element x) {
+    x.masked = x.kernel;
     return x;
   }
   /// What a function makes of one element: a hash of it, `h` being one of the function.
   element function(sip_hash h, element const& x) const {
     auto y = variable(h.mix(x.value.n).finish());
-    if (!(x.value == x.strict)) y.strict = f_.from_bits(h.mix(x.strict.n).word());
-    return y;
+    return is_as_strict(x) ? y : with_strict(y, h.mix(x.strict.all.n).mix(zeros(x).n));
+  }
+  bool is_as_strict(element const& x) const { return x.value == x.strict.all && zeros(x) == field_number{}; }
+  element with_strict(element const& x, sip_hash h) const {
+    return with(x.value, {f_.from_bits(h.word()), {}}, x.magnitude, x.degree);
   }
   /// What a function makes of several, `key` being one of the function.
   element function_of(digest key, std::span<element const> arguments) const {
     auto value = hash().mix(key), strict = value;
     bool differ = false;
     for (auto const& x : arguments) {
-      value.mix(x.value.n), strict.mix(x.value.n).mix(x.strict.n);
-      differ = differ || !(x.value == x.strict);
+      value.mix(x.value.n), strict.mix(x.value.n).mix(x.strict.all.n).mix(zeros(x).n);
+      differ = differ || !is_as_strict(x);
     }
-    auto x = variable(value.finish());
-    if (differ) x.strict = f_.from_bits(strict.word());
-    return x;
+    auto const x = variable(value.finish());
+    return differ ? with_strict(x, strict) : x;
   }
   element reciprocal(element const& x) const {
     auto y = function(hash().mix(0x696e7665727365), x);
@@ -388,7 +443,7 @@ class field_values {
     }
     if (type.count() > 0) {
       auto const x = at(v, first), y = at(v, other);
-      d.mix(x.value.n).mix(x.strict.n).mix(y.value.n).mix(y.strict.n);
+      for (auto const& e : {x, y}) d.mix(e.value.n).mix(e.strict.all.n).mix(zeros(e).n);
     }
     auto const sample = d.finish();
     auto& all = shared_.arguments_;
@@ -503,6 +558,7 @@ class field_values {
     std::int64_t n = 1;
     for (int a = 0; a < dims.rank(); ++a)
       if (reduced[a]) place[a] = {}, n *= dims[a];
+    if (n == 0) return zero();
     element s;
     for (std::int64_t i = 0; i < n && goes_on(); ++i) {
       s = sum(s, f(place));
@@ -539,7 +595,7 @@ class field_values {
     pa[m.transpose_a ? ra - 1 : ra - 2] = place[r - 2];
     pb[m.transpose_b ? rb - 2 : rb - 1] = place[r - 1];
     int const ka = m.transpose_a ? ra - 2 : ra - 1, kb = m.transpose_b ? rb - 1 : rb - 2;
-    element s;
+    element s = da[ka] == 0 ? zero() : element{};
     for (std::int64_t i = 0; i < da[ka] && goes_on(); ++i) {
       pa[ka] = pb[kb] = {i, 0};
       s = sum(s, product(at(a, pa), at(b, pb)));
@@ -582,7 +638,8 @@ class field_values {
     auto const x = g_.inputs(o)[0], w = g_.inputs(o)[1];
     auto const &dx = g_.type(x).dims, &dw = g_.type(w).dims;
     element s;
-    if (g_.inputs(o).size() > 2) {
+    bool has_terms = g_.inputs(o).size() > 2;
+    if (has_terms) {
       index_place bias(1);
       bias[0] = p[1];
       s = at(g_.inputs(o)[2], bias);
@@ -596,11 +653,12 @@ class field_values {
         auto const row = plus(down, k * c.dilation[0] - c.padding[0]);
         auto const column = plus(across, l * c.dilation[1] - c.padding[1]);
         if (in_range(row, dx[2]) != where::inside || in_range(column, dx[3]) != where::inside) continue;
+        has_terms = has_terms || dw[1] > 0;
         for (std::int64_t i = 0; i < dw[1] && goes_on(); ++i)
           s = sum(s, product(at(x, place_of(p[0], plus(first, i), row, column)),
-                             at(w, place_of(p[1], fixed(i), fixed(k), fixed(l)))));
+                             in_kernel(at(w, place_of(p[1], fixed(i), fixed(k), fixed(l))))));
       }
-    return s;
+    return has_terms ? s : zero();
   }
   element convolution_to_input(op_id o, index_place const& p) {
     auto const& c = *means<op::conv2d_grad_input>(o);
@@ -608,6 +666,7 @@ class field_values {
     auto const &d = g_.type(dy).dims, &dw = g_.type(w).dims;
     auto const per_group = dw[0] / c.groups;
     element s;
+    bool has_terms = false;
     coordinate group, channel;
     if (!in_group(p[1], dw[1], group, channel)) return s;
     auto const first = scaled(group, per_group);
@@ -617,17 +676,19 @@ class field_values {
         if (output_index(c, 0, p[2], k, d[2], row) != where::inside ||
             output_index(c, 1, p[3], l, d[3], column) != where::inside)
           continue;
+        has_terms = has_terms || per_group > 0;
         for (std::int64_t i = 0; i < per_group && goes_on(); ++i)
           s = sum(s, product(at(dy, place_of(p[0], plus(first, i), row, column)),
                              at(w, place_of(plus(first, i), channel, fixed(k), fixed(l)))));
       }
-    return s;
+    return has_terms ? s : zero();
   }
   element convolution_to_weight(op_id o, index_place const& p) {
     auto const& c = *means<op::conv2d_grad_weight>(o);
     auto const x = g_.inputs(o)[0], dy = g_.inputs(o)[1];
     auto const &dx = g_.type(x).dims, &d = g_.type(dy).dims, &dw = g_.type(g_.output(o)).dims;
     element s;
+    bool has_terms = false;
     coordinate group, rest;
     if (!in_group(p[0], dw[0] / c.groups, group, rest)) return s;
     auto channel = scaled(group, dw[1]);
@@ -640,11 +701,12 @@ class field_values {
         auto const row = plus(down, i * c.stride[0] - c.padding[0]);
         auto const column = plus(across, j * c.stride[1] - c.padding[1]);
         if (in_range(row, dx[2]) != where::inside || in_range(column, dx[3]) != where::inside) continue;
+        has_terms = has_terms || d[0] > 0;
         for (std::int64_t n = 0; n < d[0] && goes_on(); ++n)
           s = sum(s, product(at(x, place_of(fixed(n), channel, row, column)),
                              at(dy, place_of(fixed(n), p[0], fixed(i), fixed(j)))));
       }
-    return s;
+    return has_terms ? s : zero();
   }
   coordinate sum_of(coordinate a, coordinate b) const {
     index_place p(2);
@@ -656,25 +718,48 @@ class field_values {
     auto const& t = *means<op::triangle>(o);
     auto const x = at(g_.inputs(o)[0], p);
     auto const row = p[p.rank() - 2], column = p[p.rank() - 1];
+    auto const& dims = g_.type(g_.output(o)).dims;
+    auto const lowest = 1 - dims[p.rank() - 2], highest = dims[p.rank() - 1] - 1;  // places right of the diagonal
+    if (t.upper ? t.diagonal > highest : t.diagonal < lowest) return zero();
+    if (t.upper ? t.diagonal <= lowest : t.diagonal >= highest) return x;
     auto const d = column.at - row.at;
-    if (row.form == 0 && column.form == 0) return (t.upper ? d >= t.diagonal : d <= t.diagonal) ? x : element{};
+    if (row.form == 0 && column.form == 0) return (t.upper ? d >= t.diagonal : d <= t.diagonal) ? x : zero();
     if (row.form == 0 || column.form == 0) {  // what is kept begins or ends at some place of the axis that varies
       auto const edge =
           row.form == 0 ? side(column, row.at + t.diagonal + !t.upper) : side(row, column.at - t.diagonal + t.upper);
       bool const late = row.form == 0 ? edge > 0 : edge < 0;
-      return late == t.upper ? x : element{};
+      return late == t.upper ? x : zero();
     }
-    // Which places are kept is a free variable of the distance from the diagonal.
+    // Which places are kept is a free variable of the distance from the diagonal: 1 where one is, else 0.
     auto const tag = index_frame::difference(frame()->tag(column), frame()->tag(row));
-    auto const mask = hash().mix(0x747269616e676c65 + t.upper).mix(static_cast<std::uint64_t>(d - t.diagonal)).mix(tag);
-    return product(x, variable(mask.finish()));
+    auto const key = hash().mix(0x747269616e676c65 + t.upper).mix(static_cast<std::uint64_t>(d - t.diagonal)).mix(tag);
+    auto const mask = variable(key.finish());
+    auto y = product(x, mask);
+    auto const kept = mask.value, left_out = f_.sub(f_.one(), kept);
+    auto const masked = [&](field_number n) { return f_.add(f_.mul(n, kept), left_out); };
+    y.strict.constant = f_.mul(x.strict.constant, kept);
+    y.masked = y.kernel = {masked(x.masked.all), masked(x.masked.constant)};
+    return y;
+  }
+
+  /// What pad writes beside its argument.
+  element padding(op::pad const& x, int axis, int rank) const {
+    if (x.value != 0) return constant(x.value);
+    bool const enlarges_kernel = rank == 4 && axis >= 2 && x.before == x.after;
+    return enlarges_kernel ? kernel_zero() : zero();
   }
 
   element computed(op_id o, value_id v, index_place const& p) {
     if (++depth_ > most_depth) return give_up();
-    auto const x = compute(o, v, p);
+    auto x = compute(o, v, p);
     --depth_;
+    if (!keeps_kernels(kind_of(o))) x.kernel = x.masked;
     return x;
+  }
+  /// Whether what was a kernel's element is one of the result, at the same place in the kernel.
+  static bool keeps_kernels(kind k) {
+    return k == kind::add || k == kind::sub || k == kind::neg || k == kind::mul_scalar || k == kind::copy ||
+           k == kind::load || k == kind::cast || k == kind::pad || k == kind::concat || k == kind::fused;
   }
   element compute(op_id o, value_id v, index_place const& p) {
     auto const in = g_.inputs(o);
@@ -692,7 +777,7 @@ class field_values {
         return product(x, x);
       }
       case kind::add_scalar: return sum(arg(o, 0, p), constant(means<op::add_scalar>(o)->value));
-      case kind::mul_scalar: return product(arg(o, 0, p), factor(means<op::mul_scalar>(o)->value));
+      case kind::mul_scalar: return scaled(arg(o, 0, p), means<op::mul_scalar>(o)->value);
       case kind::copy: return at(in[0], p);
       case kind::load: {  // what was stored; a stored tensor itself has no elements
         auto const made = store_of(g_, in[0]);
@@ -730,7 +815,7 @@ class field_values {
         q[k].at -= x.before;
         switch (in_range(q[k], type_of(0).dims[k])) {
           case where::inside: return at(in[0], q);
-          case where::outside: return constant(x.value);
+          case where::outside: return padding(x, k, p.rank());
           case where::varies: break;
         }
         return {};
@@ -754,7 +839,9 @@ class field_values {
         auto const terms = type_of(0).count() / std::max<std::int64_t>(g_.type(v).count(), 1);
         auto s = reduce(o, m.axes, m.keepdim, p);
         auto const share = f_.inverse(f_.of(static_cast<std::uint64_t>(terms)));
-        s.value = f_.mul(s.value, share), s.strict = f_.mul(s.strict, share);
+        s.value = f_.mul(s.value, share);
+        for (auto* f : {&s.strict, &s.masked, &s.kernel})
+          f->all = f_.mul(f->all, share), f->constant = f_.mul(f->constant, share);
         s.magnitude /= static_cast<double>(std::max<std::int64_t>(terms, 1)), s.degree += 1;
         return s;
       }
@@ -856,7 +943,7 @@ class field_values {
     auto const y = g_.outputs(o)[0];
     if (e.has_sums() && v != y) {
       auto const x = e.summed() >= 0 ? g_.inputs(o)[static_cast<std::size_t>(e.summed())] : y;
-      element s;
+      element s = g_.type(x).dims[0] == 0 ? zero() : element{};
       index_place from(2);
       from[1] = p[0];
       for (std::int64_t i = 0; i < g_.type(x).dims[0] && goes_on(); ++i) from[0] = {i, 0}, s = sum(s, at(x, from));
@@ -898,7 +985,7 @@ class field_values {
       else if (is(detail::standard_row<op::add_scalar>))
         y = sum(x(0), constant(static_cast<op::add_scalar const*>(bytes)->value));
       else if (is(detail::standard_row<op::mul_scalar>))
-        y = product(x(0), factor(static_cast<op::mul_scalar const*>(bytes)->value));
+        y = scaled(x(0), static_cast<op::mul_scalar const*>(bytes)->value);
       else if (is(detail::standard_row<op::cast>)) {
         int from = s.operands[0];  // what it was before casts that changed nothing
         while (from >= inputs && program.step(from - inputs).row == detail::standard_row<op::cast> &&
