@@ -25,7 +25,7 @@ struct reverse {  // x (..., n) -> the rows backwards
   static constexpr std::string_view name = "reverse";
   void infer(neap::shape_context& c) const {
     c.require_arity(1, 1);
-    c.require(c.in(0).rank() >= 1, "needs an axis, was given ", c.in(0));
+    c.require(c.in(0).rank() >= 1, "needs an axis, got ", c.in(0));
     c.fresh(c.in(0));
   }
   void relate(neap::dim_context& c) const {

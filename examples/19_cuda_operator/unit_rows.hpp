@@ -18,7 +18,7 @@ struct unit_rows_grad {
 
   void infer(neap::shape_context& c) const {  // dy, x
     c.require_arity(2, 2);
-    c.require(c.in(0) == c.in(1), "needs a gradient of its input's type, was given ", c.in(0));
+    c.require(c.in(0) == c.in(1), "needs a gradient of its input's type, got ", c.in(0));
     c.fresh(c.in(1));
   }
   void relate(neap::dim_context& c) const {
@@ -34,7 +34,7 @@ struct unit_rows {
 
   void infer(neap::shape_context& c) const {
     c.require_arity(1, 1);
-    c.require(c.in(0).rank() >= 1 && c.in(0).element == neap::dtype::f32, "needs rows of f32, was given ", c.in(0));
+    c.require(c.in(0).rank() >= 1 && c.in(0).element == neap::dtype::f32, "needs rows of f32, got ", c.in(0));
     c.fresh(c.in(0));
   }
   void relate(neap::dim_context& c) const {

@@ -205,8 +205,8 @@ int run(allocate_options const& o) {
     j["seconds"] = seconds;
     print_json(j);
   } else if (placed) {
-    std::printf("%s: %zu records, arena %lld bytes, %s (lower bound %lld), %.3f s\n", o.problem.c_str(),
-                file->records.size(), static_cast<long long>(plan.arena_bytes),
+    std::printf("%s: %s, arena %lld bytes, %s (lower bound %lld), %.3f s\n", o.problem.c_str(),
+                neap::detail::counted(file->records.size(), "record").c_str(), static_cast<long long>(plan.arena_bytes),
                 optimal ? "proved optimal" : "not proved optimal", static_cast<long long>(plan.lower_bound_bytes),
                 seconds);
     std::printf(

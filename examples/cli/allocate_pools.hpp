@@ -176,15 +176,16 @@ inline int allocate_in_pools(neap::allocation_file file, std::vector<named_pool>
     j["seconds"] = seconds;
     print_json(j);
   } else if (placed) {
-    std::printf("%s: %zu records in %zu pools, %s, %lld bytes in all, %.3f s\n", printable(path).c_str(),
-                file.records.size(), pools.size(), optimal ? "proved optimal" : "not proved optimal",
+    std::printf("%s: %s in %s, %s, %lld bytes in all, %.3f s\n", printable(path).c_str(),
+                neap::detail::counted(file.records.size(), "record").c_str(),
+                neap::detail::counted(pools.size(), "pool").c_str(), optimal ? "proved optimal" : "not proved optimal",
                 static_cast<long long>(total), seconds);
     for (std::size_t k = 0; k < pools.size(); ++k) {
-      std::printf("  %-12s %14lld bytes, %lld records", pools[k].name.c_str(),
-                  static_cast<long long>(plan.arena_bytes[k]), static_cast<long long>(records_in(k)));
+      std::printf("  %-12s %14lld bytes, %s", pools[k].name.c_str(),
+                  static_cast<long long>(plan.arena_bytes[k]), neap::detail::counted(static_cast<std::size_t>(records_in(k)), "record").c_str());
       if (pools[k].pool.capacity != INT64_MAX)
         std::printf(", capacity %lld", static_cast<long long>(pools[k].pool.capacity));
-      if (in_pieces) std::printf(", %zu pieces", plan.piece_bytes[k].size());
+      if (in_pieces) std::printf(", %s", neap::detail::counted(plan.piece_bytes[k].size(), "piece").c_str());
       std::printf("\n");
     }
   }

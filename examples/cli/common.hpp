@@ -2,6 +2,7 @@
 #pragma once
 
 #include <neap/core/error.hpp>
+#include <neap/core/readable.hpp>
 #include <neap/core/units.hpp>
 #include <neap/report/text_file.hpp>
 

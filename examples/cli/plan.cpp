@@ -365,6 +365,7 @@ int plan_once(plan_options const& o, plan_job& job) {
     if (!found.fits) j["why_not"] = found.why_not();
     print_json(j);
   } else {
+    using neap::detail::counted;
     using neap::readable_bytes;
     using neap::readable_seconds;
     auto const bytes = [](neap::bytes_t b) { return readable_bytes(static_cast<double>(b)); };
@@ -378,9 +379,9 @@ int plan_once(plan_options const& o, plan_job& job) {
     std::printf("%-12s %14s %14s   no order, recomputation or swapping gets below\n", "bound", "",
                 bytes(found.lower_bound_bytes).c_str());
     std::printf(
-        "%zu ops recomputed, %zu in parts (up to %lld), %zu stores, %zu loads, %zu waits; %zu candidates in %.2f s; "
-        "verified\n",
-        copies, cut, static_cast<long long>(most_parts), stores, loads, waits, found.candidates, found.seconds);
+        "%s recomputed, %zu in parts (up to %lld), %s, %s, %s; %s in %.2f s; verified\n", counted(copies, "op").c_str(),
+        cut, static_cast<long long>(most_parts), counted(stores, "store").c_str(), counted(loads, "load").c_str(),
+        counted(waits, "wait").c_str(), counted(found.candidates, "candidate").c_str(), found.seconds);
     std::fputs(found.summary().c_str(), stdout);
     if (o.profile) show_profile(found, reading, verifying, elapsed());
   }

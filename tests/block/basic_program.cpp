@@ -48,6 +48,5 @@ TEST_CASE("an order that cannot run is refused") {
   auto const g = opaque_graph(1);
   auto order = make_basic(g).order;
   std::reverse(order.order.begin(), order.order.end());
-  CHECK(message_of([&] { (void)make_basic(g, order); }) ==
-        "blocks: the order given is not one in which the program can run");
+  CHECK(message_of([&] { (void)make_basic(g, order); }) == "blocks: the order is not one in which the program can run");
 }

@@ -106,6 +106,11 @@ TEST_CASE("allocate: the table for people") {
   auto const a = problem(small).solve();
   CHECK(a.code == 0);
   CHECK(a.out.find("5 records, arena 12 bytes, proved optimal") != a.out.npos);
+  problem const one("id,lower,upper,size\na,0,1,4\n");
+  CHECK(one.solve().out.find(": 1 record, arena 4 bytes") != std::string::npos);
+  auto const pool = one.solve({"--pool", "fast=8", "--largest-piece", "8"}).out;
+  CHECK(pool.find(": 1 record in 1 pool,") != pool.npos);
+  CHECK(pool.find("4 bytes, 1 record, capacity 8, 1 piece\n") != pool.npos);
 }
 
 TEST_CASE("allocate: the picture and the report on fragmentation") {

@@ -107,7 +107,7 @@ TEST_CASE("a step on a device is measured captured and op by op, beside its simu
   std::string const columns = step_report::columns, row = r.row();
   CHECK(std::count(columns.begin(), columns.end(), ',') == std::count(row.begin(), row.end(), ','));
   CHECK(message_of([&] { measure_step(step, p, device, small_batch(8, 1), 0); }) ==
-        "measure_step: at least 1 round is needed, was given 0");
+        "measure_step: at least 1 round is needed, got 0");
   CHECK(simulated_device::faults() + simulated_device::races() == "");
 }
 

@@ -187,7 +187,7 @@ TEST_CASE("mistakes in models and losses") {
     line = __LINE__ + 1;
     x* tensor::ones({8});
   });
-  mistake("a layer that was never made", {"this tensor is empty: it was never given a value"}, [&] {
+  mistake("a layer that was never made", {"this tensor is empty: it has no value"}, [&] {
     nn::linear const unmade;
     line = __LINE__ + 1;
     unmade(x);
@@ -237,7 +237,7 @@ TEST_CASE("mistakes in steps, eager and traced") {
   auto const [x, labels] = b;
   mistake_in_step("an input of another width", {"inner extents differ, [8,4] x [16,6]"}, model.in,
                   std::pair{tensor::ones({8, 4}), tensor::ones({8, 16})}, mse{});
-  mistake_in_step("targets of another type", {"cross_entropy: targets must be i64, was given f32[8]"}, model,
+  mistake_in_step("targets of another type", {"cross_entropy: targets must be i64, got f32[8]"}, model,
                   std::pair{x, tensor::ones({8})}, cross_entropy{});
   mistake_in_step("targets of another shape", {"targets [4] do not go with logits [8,5]"}, model,
                   std::pair{x, slice(labels, 0, 0, 4)}, cross_entropy{});
@@ -245,7 +245,7 @@ TEST_CASE("mistakes in steps, eager and traced") {
                   model, b, [](network& m, auto const& s) { return m(s.first); });
   mistake_in_step("a loss without weights", {"the loss depends on no weight of the model", "detach"}, model, b,
                   [](network& m, auto const& s) { return mean(m(s.first).detach()); });
-  mistake_in_step("a loss that is no tensor", {"the loss gave an empty tensor"}, model, b,
+  mistake_in_step("a loss that is no tensor", {"the loss returns an empty tensor"}, model, b,
                   [](network&, auto const&) { return tensor(); });
   counting whole;
   mistake_in_step("a weight of whole numbers", {"the weight n is i64[5]", "make it a neap::buffer"}, whole, b,
@@ -276,20 +276,20 @@ TEST_CASE("mistakes in steps, eager and traced") {
   std::pair const swapped{b.second, b.first};
   network fine;
   mistake_in_step("the batch's parts swapped",
-                  {"the parts of the batch seem to be swapped: the model was given i64[8], the target is f32[8,6]"},
-                  fine, swapped, cross_entropy{});
+                  {"the parts of the batch seem to be swapped: the model got i64[8], the target is f32[8,6]"}, fine,
+                  swapped, cross_entropy{});
   word_model words;
   std::pair const words_swapped{tensor::randn({8, 5}, 1), tensor::from<std::int64_t>({1, 2, 3, 4, 5, 6, 7, 8}, {8})};
   mistake_in_step("numbers where ids belong",
-                  {"the parts of the batch seem to be swapped: the model was given f32[8,5], the target is i64[8]"},
-                  words, words_swapped, mse{});
+                  {"the parts of the batch seem to be swapped: the model got f32[8,5], the target is i64[8]"}, words,
+                  words_swapped, mse{});
   sequences recurrent;
   std::pair const wide{tensor::randn({8, 3, 7}, 1), b.second};
-  mistake("a width that a GRU does not take", {"gru: takes inputs of width 6, was given f32[8,3,7]"}, [&] {
+  mistake("a width that a GRU does not take", {"gru: takes inputs of width 6, got f32[8,3,7]"}, [&] {
     line = __LINE__ + 1;
     recurrent.cells(wide.first);
   });
-  mistake("a cell of another width", {"lstm: takes inputs of width 6, was given f32[8,7]"}, [&] {
+  mistake("a cell of another width", {"lstm: takes inputs of width 6, got f32[8,7]"}, [&] {
     nn::lstm_cell const cell(6, 5);
     line = __LINE__ + 1;
     cell(tensor::ones({8, 7}), cell.start(8));
@@ -308,9 +308,9 @@ TEST_CASE("mistakes in steps, eager and traced") {
     line = copying::line;
     training_step(copies, b, cross_entropy{}, sgd{});
   });
-  mistake_in_step("a scale of the loss without end", {"the loss scale must be a finite number above 0, was given inf"},
-                  model, b, cross_entropy{}, sgd{}, {.loss_scale = std::numeric_limits<double>::infinity()});
-  mistake_in_step("a scale of the loss below nothing", {"the loss scale must be a finite number above 0, was given -2"},
+  mistake_in_step("a scale of the loss without end", {"the loss scale must be a finite number above 0, got inf"}, model,
+                  b, cross_entropy{}, sgd{}, {.loss_scale = std::numeric_limits<double>::infinity()});
+  mistake_in_step("a scale of the loss below nothing", {"the loss scale must be a finite number above 0, got -2"},
                   model, b, cross_entropy{}, sgd{}, {.loss_scale = -2});
   mistake_in_step("parts that do not divide", {"tensor 0 f32[8,6] does not divide into 3 parts"}, model, b,
                   cross_entropy{}, sgd{}, {.micro_batches = 3});

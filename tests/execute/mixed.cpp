@@ -583,10 +583,10 @@ TEST_CASE("mixed precision: mistakes in one line") {
   auto const has = [](std::string const& text, char const* part) { return text.find(part) != text.npos; };
   CHECK(has(said(mixed{dtype::i32}, sgd{}), "mixed precision computes in bf16 or f16, not in i32"));
   CHECK(has(said(mixed{dtype::f32}, sgd{}), "mixed precision computes in bf16 or f16, not in f32"));
-  CHECK(has(said(mixed{dtype::f16, -1}, sgd{}), "the loss scale must be a finite number above 0, was given -1"));
-  CHECK(has(said(mixed{dtype::f16, 8, 0}, sgd{}), "grows after at least 1 step, was given 0"));
-  CHECK(has(said(mixed{dtype::f16, 8, 1, 0.5}, sgd{}), "grows by a factor of at least 1, was given 0.5"));
-  CHECK(has(said(mixed{dtype::f16, 8, 1, 2, 1.5}, sgd{}), "shrinks by a factor above 0 and at most 1, was given 1.5"));
+  CHECK(has(said(mixed{dtype::f16, -1}, sgd{}), "the loss scale must be a finite number above 0, got -1"));
+  CHECK(has(said(mixed{dtype::f16, 8, 0}, sgd{}), "grows after at least 1 step, got 0"));
+  CHECK(has(said(mixed{dtype::f16, 8, 1, 0.5}, sgd{}), "grows by a factor of at least 1, got 0.5"));
+  CHECK(has(said(mixed{dtype::f16, 8, 1, 2, 1.5}, sgd{}), "shrinks by a factor above 0 and at most 1, got 1.5"));
   CHECK(has(said(mixed{dtype::f16}, own_optimizer{}), "this optimizer cannot leave out a step"));
   CHECK(message_of([&] { precision_scope const low(dtype::f64); }).find("bf16 or f16, not in f64") !=
         std::string::npos);

@@ -212,7 +212,7 @@ TEST_CASE("an operator that speaks of inputs, outputs and axes that it has not i
     line = __LINE__ + 1;
     check(text, [&](tensor const& t) { return neap::apply(mistaken{what}, {t}); });
   };
-  shapes(mistake::input, "mistaken: needs input 1, was given 1 input");
+  shapes(mistake::input, "mistaken: needs input 1, got 1 input");
   shapes(mistake::output, "mistaken: its infer() gives no output: c.fresh(type)");
   shapes(mistake::axis, "mistaken: its relate() joins axis 2 of input 0, which is f32[3,5]");
   shapes(mistake::related, "mistaken: its relate() joins output 2, which it has not");

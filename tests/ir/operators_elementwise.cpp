@@ -243,26 +243,21 @@ TEST_CASE("a mistake is told with the operator and the shapes") {
       }) ==
       "mul: element types differ, f32[32,64] and i64[64]: are whole numbers (labels, ids) where floats belong? If they "
       "are meant, cast them");
-  CHECK(message_of([&] { e.add(op::relu{}, {i}); }) == "relu: needs a floating type, was given i64[64]");
-  CHECK(message_of([&] { e.add(op::add{}, {a}); }) == "add: takes 2 inputs, was given 1");
+  CHECK(message_of([&] { e.add(op::relu{}, {i}); }) == "relu: needs a floating type, got i64[64]");
+  CHECK(message_of([&] { e.add(op::add{}, {a}); }) == "add: takes 2 inputs, got 1");
   CHECK(message_of([&] { e.add(op::add_scalar{0.5}, {i}); }) ==
-        "add_scalar: 0.500000 is no integer, but the tensor is i64[64]: cast it to a floating type first");
+        "add_scalar: 0.5 is no integer, but the tensor is i64[64]: cast it to a floating type first");
   CHECK(message_of([&] { e.add(op::mul_scalar{1e300}, {i}); }).find("mul_scalar: ") == 0);
-  CHECK(message_of([&] {
-          e.add(op::clamp{2, 1}, {a});
-        }) == "clamp: the bounds are not in order, 2.000000 and 1.000000");
+  CHECK(message_of([&] { e.add(op::clamp{2, 1}, {a}); }) == "clamp: the bounds are not in order, 2 and 1");
   CHECK(message_of([&] { e.add(op::clamp{0.5}, {i}); }) ==
-        "clamp: the bound 0.500000 is no i64, but the tensor is i64[64]: cast it first");
+        "clamp: the bound 0.5 is no i64, but the tensor is i64[64]: cast it first");
   auto const bytes = e.add_source(role::input, {dtype::u8, {3}}),
              truths = e.add_source(role::input, {dtype::boolean, {3}});
   CHECK(message_of([&] {
           e.add(op::clamp{0, 256}, {bytes});
-        }) == "clamp: the bound 256.000000 is no u8, but the tensor is u8[3]: cast it first");
-  CHECK(message_of([&] {
-          e.add(op::clamp{0, 1}, {truths});
-        }) == "clamp: needs numbers, was given bool[3]: cast it first");
-  CHECK(message_of([&] { e.add(op::floor{}, {i}); }) == "floor: needs a floating type, was given i64[64]");
+        }) == "clamp: the bound 256 is no u8, but the tensor is u8[3]: cast it first");
+  CHECK(message_of([&] { e.add(op::clamp{0, 1}, {truths}); }) == "clamp: needs numbers, got bool[3]: cast it first");
+  CHECK(message_of([&] { e.add(op::floor{}, {i}); }) == "floor: needs a floating type, got i64[64]");
   auto const b1 = e.add_source(role::input, {dtype::boolean, {4}});
-  CHECK(message_of([&] { e.add(op::mul_scalar{2}, {b1}); }) ==
-        "mul_scalar: needs numbers, was given bool[4]: cast it first");
+  CHECK(message_of([&] { e.add(op::mul_scalar{2}, {b1}); }) == "mul_scalar: needs numbers, got bool[4]: cast it first");
 }

@@ -168,8 +168,8 @@ TEST_CASE("what does not fit a product with an epilogue is refused") {
   CHECK(refusal(op, {f32({2, 3}), f32({3, 4}), f32({4})}) == "no error");
   CHECK(refusal(op, {f32({2, 3}), f32({5, 4}), f32({4})}) == "matmul_epilogue: inner extents differ, [2,3] x [5,4]");
   CHECK(refusal(op, {f32({2, 3}), f32({3, 4}), f32({2, 4})}) ==
-        "matmul_epilogue: the bias must have shape [4], was given f32[2,4]");
-  CHECK(refusal(op, {f32({2, 3}), f32({3, 4})}) == "matmul_epilogue: takes 3 inputs, was given 2");
+        "matmul_epilogue: the bias must have shape [4], got f32[2,4]");
+  CHECK(refusal(op, {f32({2, 3}), f32({3, 4})}) == "matmul_epilogue: takes 3 inputs, got 2");
   CHECK(refusal(op, {f32({2, 3}), f32({3, 4}), {dtype::bf16, {4}}}).starts_with("matmul_epilogue: "));
   op.keeps = true;
   CHECK(refusal(op, {f32({2, 3}), f32({3, 4}), f32({4})}) ==
@@ -181,7 +181,7 @@ TEST_CASE("what does not fit a product with an epilogue is refused") {
         "matmul_epilogue: sums are over the first axis, which of input 0 is not the inner one");
   op = op::matmul_epilogue::of({true, false}, epilogue::sums_of_a);
   CHECK(refusal(op, {f32({2, 3, 2}), f32({3, 4})}) ==
-        "matmul_epilogue: sums need operands of two axes, was given [2,3,2] x [3,4]");
+        "matmul_epilogue: sums need operands of two axes, got [2,3,2] x [3,4]");
   op.kind = 17;
   CHECK(refusal(op, {f32({3, 2}), f32({3, 4})}) == "matmul_epilogue: there is no epilogue 17");
   op.kind = -1;

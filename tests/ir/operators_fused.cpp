@@ -126,8 +126,8 @@ TEST_CASE("programs that are not right are refused") {
   auto const good = add_then_relu();
   CHECK(refusal(good, {x, row}) == "no error");
   CHECK(to_string(good) == "t0 = add(x0, x1); t1 = relu(t0)");
-  CHECK(refusal({}, {x}) == "fused: its program is of 0 inputs, 1 to 8 are possible, was given 1");
-  CHECK(refusal(good, {x}) == "fused: its program is of 2 inputs, 1 to 8 are possible, was given 1");
+  CHECK(refusal({}, {x}) == "fused: its program is of 0 inputs, 1 to 8 are possible, got 1");
+  CHECK(refusal(good, {x}) == "fused: its program is of 2 inputs, 1 to 8 are possible, got 1");
   CHECK(refusal(good, {x, {dtype::f32, {5}}}).find("step 0: add: shapes do not broadcast") != std::string::npos);
   CHECK(refusal(good, {x, {dtype::bf16, {6}}}).find("step 0: add: element types differ") != std::string::npos);
   CHECK(refusal(good, {{dtype::i64, {6}}, {dtype::i64, {6}}}).find("floating numbers and booleans") !=

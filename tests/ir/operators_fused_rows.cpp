@@ -88,7 +88,7 @@ TEST_CASE("what does not fit a function of rows with programs is refused") {
   CHECK(refusal_of(op, types) == "fused_rows: there is no function of rows 8");
   op = good;
   op.before_inputs = 9;
-  CHECK(refusal_of(op, types) == "fused_rows: its programs are of 9 and 3 inputs, was given 5");
+  CHECK(refusal_of(op, types) == "fused_rows: its programs are of 9 and 3 inputs, got 5");
   op = good;
   op.before_inputs = 2;
   CHECK(refusal_of(op, types).starts_with("fused_rows: before: "));
@@ -103,7 +103,7 @@ TEST_CASE("what does not fit a function of rows with programs is refused") {
   CHECK(refusal_of(good, {f32({2, 3}), f32({2, 3}), f32({3}), f32({3}), f32({4, 2, 3})})
             .starts_with("fused_rows: after"));
   CHECK(refusal_of(good, {f32({2, 3}), f32({2, 3}), f32({3}), f32({3}), f32({3}), f32({2, 3})})
-            .starts_with("fused_rows: softmax: takes 1 inputs, was given 2"));
+            .starts_with("fused_rows: softmax: takes 1 inputs, got 2"));
   op = rows_with_programs(row_function::rms_norm, dtype::bf16, {false, true});
   CHECK(refusal_of(op, {f32({2, 3}), f32({3}), f32({2, 3})})
             .starts_with("fused_rows: after: step 0 (mul) makes f32[2,3]"));

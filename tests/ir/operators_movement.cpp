@@ -197,7 +197,7 @@ TEST_CASE("what cannot be moved is told") {
   auto const t = e.add(op::permute{{1, 0}}, {a})[0];
   CHECK(message_of([&] { e.add(op::reshape{{5, 5}}, {a}); }) == "reshape: from [4,6] to [5,5]: element counts differ");
   CHECK(message_of([&] { e.add(op::reshape{{24}}, {t}); }) ==
-        "reshape: input 0 must be dense, was given f32[6,4] with strides [1,6]");
+        "reshape: input 0 must be dense, got f32[6,4] with strides [1,6]");
   CHECK(message_of([&] { e.add(op::permute{{0, 0}}, {a}); }) == "permute: [0,0] does not order the axes of f32[4,6]");
   CHECK(message_of([&] { e.add(op::slice{1, 3, 9}, {a}); }) == "slice: no part 3 to 9 of axis 1 in f32[4,6]");
   CHECK(message_of([&] { e.add(op::concat{0}, {a, t}); }) == "concat: shapes differ outside axis 0, [4,6] and [6,4]");

@@ -265,11 +265,11 @@ TEST_CASE("attention") {
              one = e.add_source(role::input, {dtype::f32, {1, 2, 1, 4}});
   CHECK(message_of([&] {
           e.add(op::attention{}, {q, none, none});
-        }) == "attention: needs at least one key, was given [1,2,0,4]");
+        }) == "attention: needs at least one key, got [1,2,0,4]");
   auto const same = e.add(op::broadcast_to{{1, 2, 3, 4}}, {one})[0];
   CHECK(message_of([&] {
           e.add(op::attention{}, {q, same, q});
-        }) == "attention: rows of input 1 must be dense and apart, was given f32[1,2,3,4] with strides [8,4,0,1]");
+        }) == "attention: rows of input 1 must be dense and apart, got f32[1,2,3,4] with strides [8,4,0,1]");
   // Logarithms of sums keep the bits that their exponentials need.
   auto const narrow = e.add_source(role::input, {dtype::bf16, {1, 2, 3, 4}}),
              narrow_sums = e.add_source(role::input, {dtype::bf16, {1, 2, 3}});
@@ -277,7 +277,7 @@ TEST_CASE("attention") {
   e.add(op::attention_grad{}, {narrow, narrow, narrow, narrow, out[0], out[1]});
   CHECK(message_of([&] {
           e.add(op::attention_grad{}, {narrow, narrow, narrow, narrow, out[0], narrow_sums});
-        }) == "attention_grad: logsumexp must be f32, was given bf16[1,2,3]");
+        }) == "attention_grad: logsumexp must be f32, got bf16[1,2,3]");
   CHECK(e.graph().type(out[0]) == tensor_type{dtype::bf16, {1, 2, 3, 4}});
   CHECK(e.graph().type(out[1]) == tensor_type{dtype::f32, {1, 2, 3}});
 }

@@ -168,12 +168,11 @@ TEST_CASE("numbers that are outside are told, and shapes that do not go together
   CHECK(message_of([&] { e.add(op::index_select{2}, {m, index}); }) == "index_select: no axis 2 in f32[4,6]");
   CHECK(message_of([&] {
           e.add(op::index_select{0}, {m, table});
-        }) == "index_select: the numbers must have one axis, was given i64[3,2]");
+        }) == "index_select: the numbers must have one axis, got i64[3,2]");
   CHECK(message_of([&] {
           e.add(op::index_add{0}, {m, index, m});
-        }) == "index_add: what is added must have shape [3,6], was given f32[4,6]");
-  CHECK(message_of([&] { e.add(op::one_hot{3}, {m}); }) ==
-        "one_hot: numbers must be i64, was given f32[4,6]: cast them");
+        }) == "index_add: what is added must have shape [3,6], got f32[4,6]");
+  CHECK(message_of([&] { e.add(op::one_hot{3}, {m}); }) == "one_hot: numbers must be i64, got f32[4,6]: cast them");
   CHECK(message_of([&] { e.add(op::topk{7}, {m}); }) == "topk: axis 1 of f32[4,6] has no 7 elements");
 }
 

@@ -78,7 +78,7 @@ TEST_CASE("sums of integers are i64, counts of booleans too, and means are refus
     graph_editor e{operator_table(standard_operators::facets)};
     auto const x = e.add_source(role::input, {element, {4}});
     CHECK(e.graph().type(e.add(op::sum{}, {x})[0]).element == dtype::i64);
-    CHECK(message_of([&] { e.add(op::mean{}, {x}); }) == "mean: the mean of integers is none, was given " +
+    CHECK(message_of([&] { e.add(op::mean{}, {x}); }) == "mean: the mean of integers is none, got " +
                                                              std::string(name_of(element)) +
                                                              "[4]: cast it to a floating type first");
     CHECK(e.graph().type(e.add(op::max_reduce{}, {x})[0]).element == element);

@@ -98,12 +98,12 @@ TEST_CASE("muon refuses what is no matrix") {
     return message_of([&] { e.add(op, std::span<value_id const>(v)); });
   };
   tensor_type const row{dtype::f32, {6}}, matrix{dtype::f32, {4, 6}}, half{dtype::bf16, {4, 6}};
-  CHECK(message({}, {row, row, row}) == "muon: updates weights of two axes or more, was given f32[6]");
-  CHECK(message({}, {half, half, half}) == "muon: the momentum must be of f32 or f64, was given bf16[4,6]");
+  CHECK(message({}, {row, row, row}) == "muon: updates weights of two axes or more, got f32[6]");
+  CHECK(message({}, {half, half, half}) == "muon: the momentum must be of f32 or f64, got bf16[4,6]");
   CHECK(message({}, {half, half, matrix}) == "no error");
-  CHECK(message({.iterations = 0}, {matrix, matrix, matrix}) == "muon: needs at least 1 iteration, was given 0");
+  CHECK(message({.iterations = 0}, {matrix, matrix, matrix}) == "muon: needs at least 1 iteration, got 0");
   CHECK(message({}, {matrix, {dtype::f32, {6, 4}}, matrix}) ==
-        "muon: the gradient must have shape [4,6], was given f32[6,4]");
+        "muon: the gradient must have shape [4,6], got f32[6,4]");
 }
 
 TEST_CASE("adafactor is its paper's formulas") {
@@ -158,9 +158,9 @@ TEST_CASE("adafactor refuses states that are not its own") {
   CHECK(message({w, w, column, row, step}) == "no error");
   CHECK(message({half, half, column, row, step}) == "no error");
   CHECK(message({row, row, row, step}) == "no error");
-  CHECK(message({w, w, row, column, step}) == "adafactor: the means of columns must be f32[6], was given f32[4]");
-  CHECK(message({w, half, column, row, step}) == "adafactor: the gradient must be f32[4,6], was given bf16[4,6]");
-  CHECK(message({w, w, column, row, column}) == "adafactor: the step must be an i64 scalar, was given f32[6]");
+  CHECK(message({w, w, row, column, step}) == "adafactor: the means of columns must be f32[6], got f32[4]");
+  CHECK(message({w, half, column, row, step}) == "adafactor: the gradient must be f32[4,6], got bf16[4,6]");
+  CHECK(message({w, w, column, row, column}) == "adafactor: the step must be an i64 scalar, got f32[6]");
 }
 
 TEST_CASE("counters, accumulators, clipping") {
@@ -256,11 +256,10 @@ TEST_CASE("updates by a product refuse what does not fit") {
     return message_of([&] { e.add(op, std::span<value_id const>(v)); });
   };
   op::matmul_update<op::sgd> const u;
-  CHECK(message(u, {{4, 6}, {4, 3}, {3, 5}}) == "sgd: the gradient must have shape [4,6], was given f32[4,5]");
+  CHECK(message(u, {{4, 6}, {4, 3}, {3, 5}}) == "sgd: the gradient must have shape [4,6], got f32[4,5]");
   CHECK(message(u, {{4, 6}, {4, 3}, {2, 6}}).starts_with("matmul: inner extents differ"));
-  CHECK(message(u, {{4, 6}, {2, 4, 3}, {3, 6}}) ==
-        "matmul_sgd: the gradient is a product of matrices, was given f32[2,4,3]");
-  CHECK(message(u, {{4, 6}, {4, 3}}) == "matmul_sgd: takes 3 to 8 inputs, was given 2");
+  CHECK(message(u, {{4, 6}, {2, 4, 3}, {3, 6}}) == "matmul_sgd: the gradient is a product of matrices, got f32[2,4,3]");
+  CHECK(message(u, {{4, 6}, {4, 3}}) == "matmul_sgd: takes 3 to 8 inputs, got 2");
   CHECK(message(op::matmul_update<op::sgd>{{}, false, false, 0}, {{4, 6}, {4, 3}, {3, 6}}) ==
         "matmul_sgd: parts must be at least 1, is 0");
 }

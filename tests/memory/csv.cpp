@@ -70,7 +70,7 @@ TEST_CASE("what is wrong is told with its line") {
   auto const told = [](char const* text) { return read_minimalloc_csv(text).message(); };
   CHECK(told("") == "line 0: no header");
   CHECK(told("id,lower,upper\n") == "line 1: the header lacks lower, upper or size");
-  CHECK(told("id,lower,upper,size,size\n") == "line 1: column 'size' is given twice");
+  CHECK(told("id,lower,upper,size,size\n") == "line 1: column 'size' is named twice");
   CHECK(told("id,lower,upper,size,colour\n") == "line 1: unknown column 'colour'");
   CHECK(told("id,lower,upper,size\na,1,2\n") == "line 2: it has 3 fields, the header 4");
   CHECK(told("id,lower,upper,size\na,1,2,3,4\n") == "line 2: it has more fields than the header");

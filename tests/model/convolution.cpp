@@ -158,13 +158,13 @@ TEST_CASE("options of convolutions that cannot be are told with the line") {
   tensor const none, flat = select(x, 0, 0), line = select(w, 3, 0), three = slice(w, 0, 0, 3);
   conv_transpose2d_form const more{.stride = {2, 2}, .output_padding = {0, 2}}, wide{.padding = {4, 0}};
   check_place(message_of([&] { conv_transpose2d(flat, w, none); }), __LINE__,
-              "conv_transpose2d: takes (batch, channels, rows, columns), was given f32[4,5,5]");
+              "conv_transpose2d: takes (batch, channels, rows, columns), got f32[4,5,5]");
   check_place(message_of([&] { conv_transpose2d(x, line, none); }), __LINE__,
               "conv_transpose2d: the filter needs as many axes as the input, f32[2,4,5,5] with filter f32[4,2,3]");
   check_place(message_of([&] { conv_transpose2d(x, three, none); }), __LINE__, "does not take the input's channels");
   check_place(message_of([&] { conv_transpose2d(x, cast(w, dtype::f64), none); }), __LINE__, "element types differ");
   check_place(message_of([&] { conv_transpose2d(x, w, tensor::ones({3})); }), __LINE__,
-              "the shift must have shape [2], was given [3]");
+              "the shift must have shape [2], got [3]");
   check_place(message_of([&] { conv_transpose2d(x, w, none, {.groups = 3}); }), __LINE__, "3 groups do not divide");
   check_place(message_of([&] { conv_transpose2d(x, w, none, more); }), __LINE__,
               "output_padding must be at least 0 and less than the stride 2, not 2");
@@ -172,9 +172,9 @@ TEST_CASE("options of convolutions that cannot be are told with the line") {
   check_place(message_of([&] { conv_transpose2d(x, w, none, wide); }), __LINE__, "beside a padding of 4");
   check_place(message_of([&] { conv_transpose2d(x, w, none, {.stride = {2}}); }), __LINE__, "two numbers each");
   check_place(message_of([&] { conv_transpose1d(x, w, {}); }), __LINE__,
-              "conv_transpose1d: takes (batch, channels, length), was given f32[2,4,5,5]");
+              "conv_transpose1d: takes (batch, channels, length), got f32[2,4,5,5]");
   auto const s = tensor::ones({2, 4, 5}), f = tensor::ones({6, 4, 3});
-  check_place(message_of([&] { conv1d(x, f, {}); }), __LINE__, "conv1d: takes (batch, channels, length), was given");
+  check_place(message_of([&] { conv1d(x, f, {}); }), __LINE__, "conv1d: takes (batch, channels, length), got");
   check_place(message_of([&] { conv1d(s, w, {}); }), __LINE__,
               "conv1d: the filter takes (filters, channels of a group");
   check_place(message_of([&] { conv1d(s, f, {}, {.groups = 4}); }), __LINE__,

@@ -58,8 +58,8 @@ TEST_CASE("comparisons of tensors and numbers") {
   CHECK(slope([](tensor const& t) { return maximum(t, 2); }, of(v{1, 3})) == v{0, 1});
 
   told(__LINE__, message_of([&] { equal(of(std::vector<std::int64_t>{1}), 0.5); }),
-       "equal: 0.500000 is no i64, but the tensor is i64[1]: cast it first");
-  told(__LINE__, message_of([&] { less(cast(x, dtype::u8), 256); }), "less: 256.000000 is no u8");
+       "equal: 0.5 is no i64, but the tensor is i64[1]: cast it first");
+  told(__LINE__, message_of([&] { less(cast(x, dtype::u8), 256); }), "less: 256 is no u8");
   told(__LINE__, message_of([&] { greater(1, 2); }), "greater: one of both must be a tensor");
   told(__LINE__, message_of([&] { greater(x, cast(y, dtype::f64)); }), "greater: element types differ");
   told(__LINE__, message_of([&] { greater(x, of(v{1, 2})); }), "greater: shapes do not broadcast, [4] and [2]");
@@ -85,7 +85,7 @@ TEST_CASE("logical functions") {
   CHECK(all(none, {1}).values<int>() == ints{1, 1, 1});
   tensor const floats = of(v{1, 2, 3, 4}), two = of(std::vector<bool>{true, true});
   told(__LINE__, message_of([&] { logical_and(a, floats); }),
-       "logical_and: needs booleans, was given f32[4]: compare it first");
+       "logical_and: needs booleans, got f32[4]: compare it first");
   told(__LINE__, message_of([&] { logical_or(a, two); }), "logical_or: shapes do not broadcast, [4] and [2]");
   told(__LINE__, message_of([&] { any(of(v{1})); }), "any: needs booleans");
   told(__LINE__, message_of([&] { logical_not(of(v{1})); }), "logical_not: needs booleans");
@@ -227,7 +227,7 @@ TEST_CASE("running sums and triangles") {
   CHECK(tril(tensor::from({1.f, NaN, 2.f, 3.f}, {2, 2})).values<float>() == v{1, 0, 2, 3});
   CHECK(slope([](tensor const& t) { return tril(t) * 2; }, tensor::ones({2, 2})) == v{2, 0, 2, 2});
   told(__LINE__, message_of([&] { cumsum(m, 2); }), "cumsum: no axis 2 in i32[2,3]");
-  told(__LINE__, message_of([&] { tril(of(v{1})); }), "triangle: x needs at least 2 axes");
+  told(__LINE__, message_of([&] { tril(of(v{1})); }), "tril: x needs at least 2 axes");
 }
 
 TEST_CASE("losses of single elements") {
@@ -274,7 +274,7 @@ TEST_CASE("losses of single elements") {
   told(__LINE__, message_of([&] { huber_loss(a, column); }), "huber: types differ, f32[4] and f32[4,1]");
   told(__LINE__, message_of([&] { smooth_l1_loss(a, column, 0); }), "smooth_l1: shapes differ, [4] and [4,1]");
   told(__LINE__, message_of([&] { binary_cross_entropy_with_logits_loss(x, of(v{1})); }),
-       "binary_cross_entropy: types differ");
+       "binary_cross_entropy_with_logits: types differ");
 
   tensor const logits = tensor::randn({3, 4}, 1), classes = of(std::vector<std::int64_t>{1, 0, 3});
   auto const smooth = cross_entropy_loss(logits, classes, -100, 0.2).item<float>();

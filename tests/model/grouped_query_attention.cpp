@@ -137,10 +137,10 @@ TEST_CASE("what grouped-query attention and rotary positions cannot take is told
                 "width must divide into heads, and heads into heads of keys, not 16 into " + std::to_string(heads));
   nn::grouped_query_attention const m(8, 2, 1);
   tensor const flat = tensor::ones({4, 8}), five = tensor::ones({1, 5, 8}), broad = tensor::ones({1, 1, 4, 6});
-  check_place(message_of([&] { m(flat); }), __LINE__, "takes (batch, tokens, width), was given f32[4,8]");
+  check_place(message_of([&] { m(flat); }), __LINE__, "takes (batch, tokens, width), got f32[4,8]");
   nn::rotary const turn(4, 4);
   check_place(message_of([&] { m(five, turn); }), __LINE__,
-              "rotary: has angles for [4,4] tokens and widths, was given f32[1,2,5,4]");
+              "rotary: has angles for [4,4] tokens and widths, got f32[1,2,5,4]");
   check_place(message_of([&] { turn(broad); }), __LINE__, "rotary: has angles for [4,4]");
   check_place(message_of([&] { nn::rotary(4, 3); }), __LINE__, "the width of a head must be even, not 3");
 }

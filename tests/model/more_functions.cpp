@@ -285,9 +285,8 @@ TEST_CASE("logsumexp, norms, products, similarity") {
   CHECK(cosine_similarity(tensor::ones({1, 3}, dtype::f16), tensor::ones({1, 3}, dtype::f16)).values<double>()[0] ==
         doctest::Approx(1).epsilon(1e-3));
 
-  told(__LINE__, message_of([&] { norm(tensor::ones({2}, dtype::i64)); }),
-       "norm: needs a floating type, was given i64[2]");
-  told(__LINE__, message_of([&] { prod(x, {0, -3}); }), "prod: axis -3 is given twice");
+  told(__LINE__, message_of([&] { norm(tensor::ones({2}, dtype::i64)); }), "norm: needs a floating type, got i64[2]");
+  told(__LINE__, message_of([&] { prod(x, {0, -3}); }), "prod: axis -3 is named twice");
   told(__LINE__, message_of([&] { prod(x, {3}); }), "prod: no axis 3");
   told(__LINE__, message_of([&] { cosine_similarity(x, y, 3); }), "cosine_similarity: no axis 3");
   told(__LINE__, message_of([&] { logsumexp(x, {7}); }), "logsumexp: no axis 7");
@@ -318,7 +317,7 @@ TEST_CASE("flip and roll, arange and eye, masked_fill") {
   CHECK(roll(m, {3}, {1}).values<int>() == m.values<int>());
   CHECK(roll(tensor::zeros({0, 2}), {1}, {0}).shape() == shape{0, 2});
   check_gradients([](auto const& in) { return roll(in[0], {2, -1}, {0, 1}); }, {random({3, 4}, 1)});
-  told(__LINE__, message_of([&] { flip(m, {0, 0}); }), "flip: axis 0 is given twice");
+  told(__LINE__, message_of([&] { flip(m, {0, 0}); }), "flip: axis 0 is named twice");
   told(__LINE__, message_of([&] { flip(m, {2}); }), "flip: no axis 2");
   told(__LINE__, message_of([&] { roll(m, {1, 2}, {0}); }), "roll: takes as many shifts as axes");
   told(__LINE__, message_of([&] { roll(m, {1, 2}); }), "roll: takes as many shifts as axes");
@@ -332,7 +331,7 @@ TEST_CASE("flip and roll, arange and eye, masked_fill") {
   CHECK(arange(3, dtype::f32).element() == dtype::f32);
   told(__LINE__, message_of([&] { arange(0, 1, -1); }), "arange: the step must lead from start to stop");
   told(__LINE__, message_of([&] { arange(0, 1, 0); }), "arange: the step must lead");
-  told(__LINE__, message_of([&] { arange(0, 1, 0.5); }), "give a floating type");
+  told(__LINE__, message_of([&] { arange(0, 1, 0.5); }), "name a floating type");
 
   CHECK(eye(2, 3).values<int>() == ints{1, 0, 0, 0, 1, 0});
   CHECK(eye(2, -1, dtype::i64).values<int>() == ints{1, 0, 0, 1});
@@ -351,8 +350,8 @@ TEST_CASE("flip and roll, arange and eye, masked_fill") {
        }),
        "a mask of shape [2,6] does not broadcast to f64[6]");
   told(__LINE__, message_of([&] { masked_fill(x, mask_of({5}, 1), 0); }), "masked_fill: shapes do not broadcast");
-  told(__LINE__, message_of([&] { eye(2, -3); }), "eye: numbers of rows and columns, was given 2 and -3");
-  told(__LINE__, message_of([&] { eye(-2); }), "eye: numbers of rows and columns, was given -2 and -1");
+  told(__LINE__, message_of([&] { eye(2, -3); }), "eye: numbers of rows and columns, got 2 and -3");
+  told(__LINE__, message_of([&] { eye(-2); }), "eye: numbers of rows and columns, got -2 and -1");
   told(__LINE__, message_of([&] { select(tensor::ones({2, 3}), 1, 3); }), "select: no place 3 on axis 1 of f32[2,3]");
   told(__LINE__, message_of([&] { select(tensor::ones({2, 3}), 1, -4); }), "select: no place -4 on axis 1");
 }
@@ -605,17 +604,16 @@ TEST_CASE("attention under masks, and to another sequence") {
   same(cross(x, memory).values<double>(), plain(x, memory).values<double>(), 1e-5);
   same(cross(x, memory, first).values<double>(), cross(x, slice(memory, 1, 0, 3)).values<double>(), 1e-5);
   told(__LINE__, message_of([&] { cross(x, x); }),
-       "cross_attention: the memory: takes inputs of width 6, was given f32[2,3,8]");
+       "cross_attention: the memory: takes inputs of width 6, got f32[2,3,8]");
   told(__LINE__, message_of([&] { cross(memory, memory); }),
-       "cross_attention: takes inputs of width 8, was given f32[2,5,6]");
+       "cross_attention: takes inputs of width 8, got f32[2,5,6]");
   told(__LINE__, message_of([&] { cross(x, random({3, 5, 6}, 1, dtype::f32)); }), "batches differ");
   nn::multi_head_attention self(8, 2);
   tensor const all = tensor::from(std::vector<bool>(6, true), {2, 3});
   same(self(x, all).values<double>(), self(x).values<double>(), 1e-5);
   tensor const two = tensor::from({true, true, false, true, true, false}, {2, 3});
   same(slice(self(x, two), 1, 0, 2).values<double>(), self(slice(x, 1, 0, 2)).values<double>(), 1e-5);
-  told(__LINE__, message_of([&] { self(memory); }),
-       "multi_head_attention: takes inputs of width 8, was given f32[2,5,6]");
+  told(__LINE__, message_of([&] { self(memory); }), "multi_head_attention: takes inputs of width 8, got f32[2,5,6]");
 }
 
 TEST_CASE("sampling by weights") {

@@ -205,16 +205,15 @@ TEST_CASE("what a recurrent network cannot take is told with the line") {
   nn::lstm const lstm(3, 4);
   nn::gru const gru(3, 4, {.layers = 2});
   auto const x = tensor::ones({2, 5, 3}), h = tensor::ones({2, 4}), wrong = tensor::ones({2, 5});
-  check_place(message_of([&] { lstm(h); }), __LINE__,
-              "lstm: takes (batch, at least one step, width), was given f32[2,4]");
+  check_place(message_of([&] { lstm(h); }), __LINE__, "lstm: takes (batch, at least one step, width), got f32[2,4]");
   check_place(message_of([&] { gru(tensor::ones({2, 0, 3})); }), __LINE__, "gru: takes (batch, at least one step");
-  check_place(message_of([&] { gru(x, {h}); }), __LINE__, "gru: has 2 layers, was given states of 1");
+  check_place(message_of([&] { gru(x, {h}); }), __LINE__, "gru: has 2 layers, got states of 1");
   nn::lstm::states const bad{{h, wrong}};
-  check_place(message_of([&] { lstm(x, bad); }), __LINE__, "lstm: the state must have shape [2,4], was given f32[2,5]");
+  check_place(message_of([&] { lstm(x, bad); }), __LINE__, "lstm: the state must have shape [2,4], got f32[2,5]");
   check_place(message_of([&] { gru.layers[0](select(x, 1, 0), wrong); }), __LINE__,
-              "gru: the state must have shape [2,4], was given f32[2,5]");
+              "gru: the state must have shape [2,4], got f32[2,5]");
   auto const wide = tensor::ones({2, 5, 6});
-  check_place(message_of([&] { lstm(wide); }), __LINE__, "lstm: takes inputs of width 3, was given f32[2,5,6]");
+  check_place(message_of([&] { lstm(wide); }), __LINE__, "lstm: takes inputs of width 3, got f32[2,5,6]");
   check_place(message_of([&] { nn::lstm(3, 4, {.layers = 0}); }), __LINE__, "lstm: needs at least one layer");
   check_place(message_of([&] { nn::gru(3, -4); }), __LINE__, "a tensor cannot have the shape [-12,3]");
 }

@@ -96,7 +96,7 @@ TEST_CASE("what cannot be written is told by name, and nothing is written") {
   auto const message = [&](std::vector<named_tensor> const& all, safetensors_metadata const& m = {}) {
     return write_safetensors(path, all, m).message();
   };
-  CHECK(message({{"a", x}, {"b", {}}}) == path + ": cannot be written: tensor \"b\" was never given a value");
+  CHECK(message({{"a", x}, {"b", {}}}) == path + ": cannot be written: tensor \"b\" has no value");
   CHECK(message({{"a", transpose(x)}}) ==
         path + ": cannot be written: tensor \"a\" is a view that is not dense: neap::contiguous makes one that is");
   CHECK(message({{"a", x}, {"a", x}}) == path + ": cannot be written: two tensors are named \"a\"");

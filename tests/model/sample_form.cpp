@@ -64,9 +64,9 @@ TEST_CASE("what a batch has otherwise than the sample is told by its path") {
   std::string const trace =
       ", and the program was made with that: what changes from batch to batch is a tensor, or no part of the batch";
   CHECK(told([](auto& b) { std::swap(b.mask, b.weights); }) ==
-        "the batch's tensor \"mask\" is empty, the sample's was given");
-  CHECK(told([](auto& b) { b.weights = b.x; }) == "the batch's tensor \"weights\" is given, the sample's was empty");
-  CHECK(told([](auto& b) { b.beta = 1; }) == "the batch's \"beta\" is 1.000000, the sample's was 0.500000" + trace);
+        "the batch's tensor \"mask\" is empty, the sample's has a value");
+  CHECK(told([](auto& b) { b.weights = b.x; }) == "the batch's tensor \"weights\" has a value, the sample's is empty");
+  CHECK(told([](auto& b) { b.beta = 1; }) == "the batch's \"beta\" is 1, the sample's was 0.5" + trace);
   CHECK(told([](auto& b) { b.last = true; }) == "the batch's \"last\" is 1, the sample's was 0" + trace);
   CHECK(told([](auto& b) { b.what = task::pictures; }) == "the batch's \"what\" is 1, the sample's was 0" + trace);
   CHECK(told([](auto& b) { b.bits[1] = true; }) == "the batch's \"bits.1\" is 1, the sample's was 0" + trace);
@@ -83,5 +83,5 @@ TEST_CASE("what a batch has otherwise than the sample is told by its path") {
         }) == "the batch has a part \"more.b\" where the sample had \"more.a\"");
   CHECK(told([](auto& b) { b.more["b"] = b.x; }) == "the batch has a part \"more.b\", the sample had none");
   CHECK(told([](auto& b) { b.more.clear(); }) == "the batch has no part \"more.a\", the sample had one");
-  CHECK(sample_form(tensor::ones({2})).difference(tensor()) == "the batch's tensor is empty, the sample's was given");
+  CHECK(sample_form(tensor::ones({2})).difference(tensor()) == "the batch's tensor is empty, the sample's has a value");
 }

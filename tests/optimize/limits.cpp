@@ -100,7 +100,7 @@ struct noisy_images {
 
 /// Checks that no limit is missed which is larger than one that is met, and that no answer is slower than a tighter
 /// limit's by more than a tolerance. `search(percent)` is of the original's peak.
-struct sweep {
+struct limit_sweep {
   double tolerance;
   int compared = 0, slower = 0;
 
@@ -133,7 +133,7 @@ TEST_CASE("a denoiser's looser limits fit where tighter ones do, and are hardly 
                     {.clip_norm = 1});
   std::vector<int> percents{48, 50, 51, 55};
   if (sanitized) percents = {50};
-  sweep all{.tolerance = 0.03};
+  limit_sweep all{.tolerance = 0.03};
   all(percents, [&](double ratio) {
     search_options o;
     o.iterations = cases(7000u);
@@ -147,7 +147,7 @@ TEST_CASE("a denoiser's looser limits fit where tighter ones do, and are hardly 
 }
 
 TEST_CASE("a looser limit fits where a tighter one does, and is hardly ever slower") {
-  sweep all{.tolerance = 0.05};
+  limit_sweep all{.tolerance = 0.05};
   for (std::uint64_t seed = 0; seed < cases(18u); ++seed) {
     CAPTURE(seed);
     auto const g = seed % 6 == 0 ? ladder(8 + 2 * static_cast<int>(seed) / 3) : random_graph(seed, {.least_ops = 25});
@@ -182,6 +182,21 @@ TEST_CASE("a little memory is worth no time where the limit is missed anyway") {
             (1 + near_smallest) * static_cast<double>(smallest.placed.arena_bytes));
     }
   }
+}
+
+TEST_CASE("a little memory is worth no time either where the budget has ended") {
+  for (int depth : {6, 12, 24})
+    for (int ms : {2, 5, 10, 20}) {
+      CAPTURE(depth);
+      CAPTURE(ms);
+      auto const g = column_beside_a_peak(depth);
+      search_options o;
+      o.time = time_budget(std::chrono::milliseconds(ms));
+      o.memory_at_most = memory_limit::of_original(0.3);
+      auto const found = optimize(g, rematerialize{} | truncate(16), o, unit_cost{});
+      CHECK_FALSE(found.fits);
+      CHECK(found.best.result.latency <= found.original.latency * (1 + 1e-9));
+    }
 }
 
 TEST_CASE("where nothing fits, nothing judged is about as small as the answer and quicker") {

@@ -17,7 +17,7 @@ namespace neap::testing {
 struct exhaustive_order {
   schedule operator()(flow_facts const& facts) const {
     auto const n = facts.op_count();
-    if (n > 20) throw_error({"schedule: exhaustive search takes at most 20 ops, was given ", n});
+    if (n > 20) throw_error({"schedule: exhaustive search takes at most 20 ops, got ", n});
     if (facts.has_transfers()) throw_error({"schedule: exhaustive search knows no transfers"});
     std::vector<std::uint32_t> needs(n), touchers(facts.storage_count());
     for (auto o : id_range<op_id>(n)) {

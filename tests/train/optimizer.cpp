@@ -301,11 +301,11 @@ TEST_CASE("patterns in vain and numbers that cannot be are told with the user's 
       "training_step: the optimizer names weights \"last.*\", and no weight of the model is among them; its weights are "
       "tokens.weight, conv.weight, conv.bias, wide.weight, wide.bias, tall.weight and 3 more");
   what = told(sgd{.rate = -0.5}, line);
-  check(line, what, "the optimizer's rate is -0.500000 in step 1, and must be a finite number of at least 0");
+  check(line, what, "the optimizer's rate is -0.5 in step 1, and must be a finite number of at least 0");
   what = told(adamw{.beta2 = 1}, line);
-  check(line, what, "the optimizer's beta2 is 1.000000 in step 1, and must be at least 0 and below 1");
+  check(line, what, "the optimizer's beta2 is 1 in step 1, and must be at least 0 and below 1");
   what = told(muon{.others = {.rate = -1}}, line);
-  check(line, what, "the optimizer's others.rate is -1.000000 in step 1, and must be a finite number of at least 0");
+  check(line, what, "the optimizer's others.rate is -1 in step 1, and must be a finite number of at least 0");
   eager_step(m, batch(0), cross_entropy{}, adamw{.rate = 0}, state);
   what = told(momentum{}, line);
   check(line, what,

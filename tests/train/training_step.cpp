@@ -409,7 +409,7 @@ TEST_CASE("mistakes are told with the user's place") {
   } m;
   auto const b = batch(0);
   auto what = message_of([&] { training_step(m, b, cross_entropy{}, sgd{}); });
-  CHECK(what == place(m.line) + "matmul: inner extents differ, [8,5] x [5,6] transposed");
+  CHECK(what == place(m.line) + "linear: inner extents differ, [8,5] x [5,6] transposed");
   CHECK(tracer::active() == nullptr);
 
   auto good = make_model();
@@ -547,8 +547,8 @@ TEST_CASE("mistakes in samples and models of the library are told with the line 
   check(m, std::pair{x, tensor::zeros({5}, dtype::i64)}, "cross_entropy: targets [5] do not go with logits [8,5]");
   check(m, std::pair{x, x}, "cross_entropy: ");
   check(m, std::pair{x, tensor()}, "this tensor is empty");
-  check(library, std::pair{x, labels}, "matmul: inner extents differ, [8,6] x [5,7] transposed");
-  check(several, std::pair{x, labels}, "matmul: inner extents differ, [8,6] x [8,7] transposed");
+  check(library, std::pair{x, labels}, "linear: inner extents differ, [8,6] x [5,7] transposed");
+  check(several, std::pair{x, labels}, "linear: inner extents differ, [8,6] x [8,7] transposed");
   check(integers, std::pair{x, labels}, "the weight n is i64[5], which cannot be trained: make it a neap::buffer");
 }
 

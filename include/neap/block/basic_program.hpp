@@ -44,7 +44,7 @@ inline bool has_backward_end(op_graph const& g) {
 /// the graph has parts, or if it keeps neither a loss nor an output: then nothing separates forward from backward.
 /// O(ops + edges).
 inline basic_program make_basic(op_graph const& g, schedule order) {
-  if (!is_topological(g, order.order)) throw error("blocks: the order given is not one in which the program can run");
+  if (!is_topological(g, order.order)) throw error("blocks: the order is not one in which the program can run");
   if (!g.parts().empty()) throw error("blocks: the program has parts");
   basic_program p;
   p.part = parts_of(g, order);

@@ -1,8 +1,10 @@
 // Numbers as people read them: "1.50 GiB", "12.3 ms", "12.5 %".
 #pragma once
 
+#include <cstddef>
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 namespace neap::inline v0 {
 
@@ -14,6 +16,13 @@ std::string readable_seconds(double seconds);
 
 /// A ratio as "12.5 %"; "0.012 %" below 0.1 %.
 std::string readable_percent(double ratio);
+
+namespace detail {
+/// "1 op", "2 ops".
+inline std::string counted(std::size_t n, std::string_view what) {
+  return std::to_string(n) + " " + std::string(what) + (n == 1 ? "" : "s");
+}
+}  // namespace detail
 
 }  // namespace neap::inline v0
 

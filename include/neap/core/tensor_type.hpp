@@ -111,6 +111,11 @@ constexpr bool is_integer(dtype t) {
 /// Real numbers with a fraction.
 constexpr bool is_floating(dtype t) { return t <= dtype::f16 || (t >= dtype::f8e4m3 && t <= dtype::f4e2m1); }
 
+namespace detail {
+/// Whether an element type has this number: a floating type has all (rounded), others have whole ones in their range.
+bool has_number(dtype t, double x);
+}  // namespace detail
+
 inline constexpr int max_rank = 8;
 
 /// A short list of integers with value semantics: extents, strides, axes. Unused places are zero, so that equality and

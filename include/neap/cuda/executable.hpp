@@ -193,7 +193,7 @@ executable<Ops, cuda_backend>::executable(plan<graph_type> p, std::span<source_b
       seconds_(options.step_seconds),
       spans_(options.step_spans) {
   if (!options.memory.empty())
-    throw_error({"executable: memory of the host was given, and the backend computes in a device's memory"});
+    throw_error({"executable: the memory is the host's, and the backend computes in a device's memory"});
   if (!owns_memory_ && !memory_of_step_) throw_error({"executable: the memory that is shared is no GPU's"});
   check_cuda(cudaSetDevice(backend.device().number), "choice of a device");
   place(sources);

@@ -93,7 +93,7 @@ struct step_report {
 template <class Ops, class Sample>
 step_report measure_step(training_program<Ops> const& step, plan<basic_graph<Ops>> const& p, cuda_backend& device,
                          Sample const& batch, int rounds = 7) {
-  if (rounds < 1) throw_error({"measure_step: at least 1 round is needed, was given ", rounds});
+  if (rounds < 1) throw_error({"measure_step: at least 1 round is needed, got ", rounds});
   step_report r;
   r.simulated = simulated_times(p);
   {

@@ -187,9 +187,9 @@ executable<Ops, Backend>::executable(plan<graph_type> p, std::span<source_bindin
   if (options.step_spans)
     throw_error({"executable: execution_options::step_spans are measured on a GPU alone (step_seconds on the host)"});
   if (!options.memory.empty() && static_cast<bytes_t>(options.memory.size()) < arena_bytes())
-    throw_error({"executable: the plan needs ", arena_bytes(), " bytes, it was given ", options.memory.size()});
+    throw_error({"executable: the plan needs ", arena_bytes(), " bytes, got ", options.memory.size()});
   if (reinterpret_cast<std::uintptr_t>(options.memory.data()) % 64 != 0)
-    throw_error({"executable: the memory that it was given does not begin at a multiple of 64 bytes, as kernels need"});
+    throw_error({"executable: the memory does not begin at a multiple of 64 bytes, as kernels need"});
   base::place_buffers(options.memory.empty() ? arena_.data() : options.memory.data());
   for (auto const& s : sources) address_[plan_.graph.storage(s.source)] = static_cast<std::byte*>(s.memory);
   base::build();

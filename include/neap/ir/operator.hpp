@@ -188,8 +188,8 @@ class shape_context {
     for (int i = 0; computes && i < arity(); ++i) {
       if (reads(layout(i))) continue;
       for (auto const& o : outputs())
-        require(o.of != i, "input ", i, ", which it writes or looks at, must be dense, was given ", in(i),
-                " with strides ", layout(i).strides);
+        require(o.of != i, "input ", i, ", which it writes or looks at, must be dense, got ", in(i), " with strides ",
+                layout(i).strides);
       require(i < 64, "input ", i, " must be dense");
       bits |= std::uint64_t{1} << i;
     }

@@ -35,7 +35,7 @@ std::string why_once_itself(G const& g, op_id o) {
     return "graph_traits::is_recomputable is false for it";
   }
   if (auto const* x = g.template as<op::opaque>(o))
-    return x->placeholder ? "it stands for a tensor that is given" : "it has effects";
+    return x->placeholder ? "it stands for a tensor that the caller has" : "it has effects";
   return "its operator does not allow it";
 }
 }  // namespace detail

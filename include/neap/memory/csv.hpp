@@ -172,7 +172,7 @@ inline result<allocation_file> read_minimalloc_csv(std::string_view text) {
               "no header: the columns id,lower,upper,size[,alignment][,gaps][,offset][,hint][,pool][,piece] come "
               "first, in lower case, parted by commas, in any order");
         if (c == ignored) return fail("unknown column '" + std::string(name.substr(0, 40)) + "'");
-        if (seen[c]) return fail("column '" + std::string(name) + "' is given twice");
+        if (seen[c]) return fail("column '" + std::string(name) + "' is named twice");
         seen[c] = true;
         if (name == "end") inclusive = 1;
         columns.push_back(c);

@@ -58,6 +58,7 @@ class eager_context {
   friend class tracer;
   friend class detail::mode_scope;
   friend class place_scope;
+  friend class function_scope;
   friend class caller_scope;
   friend struct context_access;
 
@@ -79,6 +80,7 @@ class eager_context {
   tracer* trace_ = nullptr;
   bool recording_ = true, training_ = true;
   std::source_location const *place_ = nullptr, *caller_ = nullptr;
+  char const* function_ = nullptr;
   precision_scope* precision_ = nullptr;
 };
 
@@ -92,6 +94,8 @@ struct context_access {
   static std::source_location place(std::source_location at);
   /// The same for a place of which it is known whether it is in the program.
   static std::source_location place(std::source_location at, bool is_in_program);
+  /// The public function that is running, by its function_scope; null where there is none.
+  static char const* function() { return eager_context::current().function_; }
   static precision_scope* precision() { return eager_context::current().precision_; }
   static precision_scope* set_precision(eager_context& c, precision_scope* p) { return std::exchange(c.precision_, p); }
   using randomness = eager_context::randomness;
@@ -137,11 +141,29 @@ class evaluation {
   detail::mode_scope scope_;
 };
 
+/// While it lives, errors of operators begin with the name of this public function, not with the operator's:
+/// "max: no axis 7", where the operator is max_reduce. The outermost scope counts: it is what the user has called. For
+/// functions of other names than their operator, and for those that are made of several.
+class function_scope {
+ public:
+  /// A literal; null: none.
+  explicit function_scope(char const* name) : context_(eager_context::current()), before_(context_.function_) {
+    if (!before_) context_.function_ = name;
+  }
+  function_scope(function_scope const&) = delete;
+  function_scope& operator=(function_scope const&) = delete;
+  ~function_scope() { context_.function_ = before_; }
+
+ private:
+  eager_context& context_;
+  char const* before_;
+};
+
 /// While it lives, errors name the place where the library's module was called, not a line of the library. The
-/// outermost scope counts: a module of the library inside another one is not the user's.
+/// outermost scope counts: a module of the library inside another one is not the user's. `function`: see function_scope.
 class place_scope {
  public:
-  explicit place_scope(std::source_location const& at);
+  explicit place_scope(std::source_location const& at, char const* function = nullptr);
   place_scope(place_scope const&) = delete;
   place_scope& operator=(place_scope const&) = delete;
   ~place_scope() { context_.place_ = before_; }
@@ -149,6 +171,7 @@ class place_scope {
  private:
   eager_context& context_;
   std::source_location const* before_;
+  function_scope function_;
 };
 
 /// While it lives, errors without a line of the program name `at`: for functions of the library that call what the program
@@ -173,6 +196,17 @@ void with_place(std::source_location at, F&& f) {
   try {
     f();
   } catch (error const& e) { throw_error(context_access::place(at), {e.what()}); }
+}
+
+/// The text of an operator's error, with the name of the public function that is running in place of the operator's.
+std::string named_by_function(std::string_view text, std::string_view op);
+
+/// The same for what an operator complains of.
+template <class F>
+void with_place(std::source_location at, std::string_view op, F&& f) {
+  try {
+    f();
+  } catch (error const& e) { throw_error(context_access::place(at), {named_by_function(e.what(), op)}); }
 }
 }  // namespace detail
 

@@ -154,7 +154,7 @@ inline void write_elements(file_writer& out, tensor const& t) {
     auto const refuse = [&](char const* why) {
       return failure{path + ": cannot be written: tensor " + in_quotes(name) + " " + why};
     };
-    if (t.is_empty()) return refuse("was never given a value");
+    if (t.is_empty()) return refuse("has no value");
     if (t.is_traced()) return refuse("belongs to a trace, and has no data");
     if (!t.layout().is_dense()) return refuse("is a view that is not dense: neap::contiguous makes one that is");
     if (name == "__metadata__" || !detail::is_utf8(name)) return refuse("has a name that the format cannot have");

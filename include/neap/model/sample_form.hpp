@@ -39,7 +39,7 @@ plain_bits bits_of(T const& x) {
     auto const wide = static_cast<std::conditional_t<std::is_floating_point_v<T>, double, std::int64_t>>(x);
     std::uint64_t bits = 0;
     std::memcpy(&bits, &wide, sizeof wide);
-    return {bits, [](void const* v) { return std::to_string(*static_cast<T const*>(v)); }};
+    return {bits, [](void const* v) { return text_of({*static_cast<T const*>(v)}); }};
   } else {
     std::uint64_t hash = 14695981039346656037u;  // Fowler, Noll and Vo
     for (char c : std::string_view(x)) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;

@@ -105,6 +105,7 @@ constexpr bool check_element() {
 template <class Tensor>
 class tensor_makers {
   using place = std::source_location;
+  static void require_number(dtype t, double x, place at);
 
  public:
   /// A tensor whose data come into being when first needed, as `first` says.
@@ -113,6 +114,7 @@ class tensor_makers {
   static Tensor zeros(shape const& s, dtype t = dtype::f32, place at = place::current()) { return full(s, 0, t, at); }
   static Tensor ones(shape const& s, dtype t = dtype::f32, place at = place::current()) { return full(s, 1, t, at); }
   static Tensor full(shape const& s, double x, dtype t = dtype::f32, place at = place::current()) {
+    require_number(t, x, at);
     return lazy({t, s}, initialiser::constant(x), role::activation, at);
   }
   /// Normal numbers of mean 0 and deviation 1, from a seed.
@@ -322,14 +324,17 @@ inline tensor reported(tensor made) {
 }
 
 [[noreturn]] inline void no_tensor(std::source_location at) {
-  throw_error(context_access::place(at), {"this tensor is empty: it was never given a value"});
+  char const* const function = context_access::function();
+  throw_error(context_access::place(at),
+              {function ? function : "", function ? ": " : "", "this tensor is empty: it has no value"});
 }
 
-/// Input i of an operator was never given a value.
-[[noreturn]] inline void no_input(std::string_view who, std::size_t i, std::source_location at) {
+/// Input i of an operator has no value.
+[[noreturn]] inline void no_input(std::string_view op, std::size_t i, std::source_location at) {
+  char const* const function = context_access::function();
   throw_error(context_access::place(at),
-              {who, ": input ", i,
-               ": this tensor is empty: it was never given a value (a module made without its sizes has "
+              {function ? std::string_view(function) : op, ": input ", i,
+               ": this tensor is empty: it has no value (a module made without its sizes has "
                "empty weights)"});
 }
 
@@ -352,7 +357,7 @@ tensor make_copy(std::vector<T> const& elements, shape const& s, std::source_loc
   with_place(at, [&] { needed = tensor_storage::bytes_of({dtype_of<T>, s}) / size_of(dtype_of<T>); });
   if (static_cast<std::int64_t>(elements.size()) != needed)
     throw_error(context_access::place(at),
-                {"a tensor of shape ", s, " needs ", needed, " elements, was given ", elements.size()});
+                {"a tensor of shape ", s, " needs ", needed, " elements, got ", elements.size()});
   // What is made from data inside a trace does not change from step to step: a constant of the program.
   auto const r = context_access::trace() ? role::constant : role::activation;
   tensor_type const t{dtype_of<T>, s};
@@ -378,9 +383,11 @@ inline void require_broadcast(tensor const& x, tensor const& y, char const* who,
     if (auto const a = x.size(-i), b = y.size(-i); a != b && a != 1 && b != 1)
       throw_error(context_access::place(at), {who, ": shapes do not broadcast, ", x.shape(), " and ", y.shape()});
 }
+/// Throws neap::error unless a tensor of this element type can hold the number.
+void require_number(char const* who, dtype t, double x, std::source_location at);
 /// Refuses tensors of another rank; `what` says who takes what.
 inline void require_rank(tensor const& x, int rank, char const* what, std::source_location at) {
-  if (x.rank(at) != rank) throw_error(context_access::place(at), {what, ", was given ", x.type()});
+  if (x.rank(at) != rank) throw_error(context_access::place(at), {what, ", got ", x.type()});
 }
 
 /// One element of any type as a T.
@@ -395,6 +402,11 @@ T element_as(void const* data, dtype t, std::int64_t i) {
 }
 
 }  // namespace detail
+
+template <class Tensor>
+void tensor_makers<Tensor>::require_number(dtype t, double x, place at) {
+  detail::require_number("full", t, x, at);
+}
 
 template <class Tensor>
 Tensor tensor_makers<Tensor>::lazy(tensor_type const& t, initialiser const& first, role r, place at) {

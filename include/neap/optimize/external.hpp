@@ -63,7 +63,7 @@ template <class G>
 constexpr bool is_external_graph() {
   constexpr bool adapted = requires { sizeof(graph_traits<G>); };
   static_assert(adapted,
-                "neap: optimize is given neither a neap graph nor a training step, nor a type that "
+                "neap: the first argument of optimize is neither a neap graph nor a training step, nor a type that "
                 "neap::graph_traits<G> adapts (see neap/ir/dataflow.hpp)");
   if constexpr (adapted) {
     static_assert(

@@ -16,11 +16,6 @@ namespace neap::inline v0 {
 
 namespace detail {
 
-/// "1 op", "2 ops".
-inline std::string counted(std::size_t n, std::string_view what) {
-  return std::to_string(n) + " " + std::string(what) + (n == 1 ? "" : "s");
-}
-
 /// The bytes of the UTF-8 character at `i`; 0: none begins there.
 inline std::size_t character_length(std::string_view s, std::size_t i) {
   auto const c = static_cast<unsigned char>(s[i]);

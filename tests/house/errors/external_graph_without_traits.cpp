@@ -1,4 +1,4 @@
-// expect: neap: optimize is given neither a neap graph nor a training step, nor a type that neap::graph_traits<G> adapts
+// expect: neap: the first argument of optimize is neither a neap graph nor a training step, nor a type that neap::graph_traits<G> adapts
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/optimize/optimize.hpp>
 

@@ -6,6 +6,15 @@
 #include <neap/core/separate_compilation.hpp>
 
 namespace neap::inline v0 {
+namespace detail {
+
+NEAP_FUNC bool has_number(dtype t, double x) {
+  double const low = t == dtype::i64 ? -0x1p63 : t == dtype::i32 ? -0x1p31 : 0;
+  double const behind = t == dtype::i64 ? 0x1p63 : t == dtype::i32 ? 0x1p31 : t == dtype::boolean ? 2 : 256;
+  return is_floating(t) || (x >= low && x < behind && x == static_cast<double>(static_cast<std::int64_t>(x)));
+}
+
+}  // namespace detail
 
 NEAP_FUNC std::string to_string(extents const& s) {
   std::string text = "[";

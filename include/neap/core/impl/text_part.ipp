@@ -5,6 +5,8 @@
 
 #include <neap/core/separate_compilation.hpp>
 
+#include <charconv>
+
 namespace neap::inline v0::detail {
 
 NEAP_FUNC void text_part::append_to(std::string& s) const {
@@ -14,7 +16,11 @@ NEAP_FUNC void text_part::append_to(std::string& s) const {
     case kind::letter: s += static_cast<char>(integer_); break;
     case kind::integer: s += std::to_string(integer_); break;
     case kind::natural: s += std::to_string(static_cast<std::uint64_t>(integer_)); break;
-    case kind::real: s += std::to_string(real_); break;
+    case kind::real: {
+      char digits[32];  // the shortest text of this number takes 24
+      s.append(digits, std::to_chars(digits, digits + sizeof digits, real_).ptr);
+      break;
+    }
     case kind::object: s += write_(object_); break;
   }
 }

@@ -52,11 +52,11 @@ NEAP_FUNC void attribute_field::set(void* op, attribute_value const& v) const {
 
 NEAP_FUNC void shape_context::require_arity(int least, int most) const {
   require(arity() >= least && arity() <= most, "takes ", least, least == most ? "" : " to ",
-          least == most ? std::string() : std::to_string(most), " inputs, was given ", arity());
+          least == most ? std::string() : std::to_string(most), " inputs, got ", arity());
 }
 
 NEAP_FUNC void shape_context::no_input(int i) const {
-  fail({"needs input ", i, ", was given ", arity(), arity() == 1 ? " input" : " inputs"});
+  fail({"needs input ", i, ", got ", arity(), arity() == 1 ? " input" : " inputs"});
 }
 
 NEAP_FUNC void shape_context::fail(std::initializer_list<part> parts) const {

@@ -54,7 +54,7 @@ struct where {
   static constexpr bool elementwise = true;
   void infer(shape_context& c) const {
     c.require_arity(3, 3);
-    c.require(c.in(0).element == dtype::boolean, "the condition must be of booleans, was given ", c.in(0));
+    c.require(c.in(0).element == dtype::boolean, "the condition must be of booleans, got ", c.in(0));
     detail::require_same_element(c, 1, 2);
     c.fresh(tensor_type{c.in(1).element, detail::broadcast(c)});
   }

@@ -22,7 +22,7 @@ namespace neap::inline v0::op {
     c.require_arity(2, 2);                                                                           \
     detail::require_floating(c, 0);                                                                  \
     detail::require_step(c, 1);                                                                      \
-    c.require(p >= 0 && p <= 1, "the rate must be in [0, 1], was given ", p);                        \
+    c.require(p >= 0 && p <= 1, "the rate must be in [0, 1], got ", p);                              \
     c.require(first >= 0, "there is no element ", first);                                            \
     c.fresh(c.in(0));                                                                                \
   }                                                                                                  \

@@ -499,11 +499,6 @@ namespace detail {
 value_id affine(gradient_context& c, value_id v, double scale, double shift);
 }  // namespace detail
 
-namespace detail {
-/// Whether an element type has this number: a floating type has all (rounded), others have whole ones in their range.
-bool has_number(dtype t, double x);
-}  // namespace detail
-
 /// x, or the bound that it is beyond; a NaN stays one. Of integers, bounds are whole numbers or infinite. The slope at a
 /// bound is 0, so that the gradient reads the result.
 struct clamp {

@@ -49,7 +49,7 @@ NEAP_FUNCTION_OF_ONE(round)
 
 /// The smallest whole number that is not below x. Steps (sign, floor, ceil, round) have slope 0 everywhere.
 inline tensor ceil(tensor const& x, std::source_location at = std::source_location::current()) {
-  place_scope const here(at);
+  place_scope const here(at, "ceil");
   return neg(floor(neg(x)));
 }
 /// x, or the bound that it is beyond; a NaN stays one. Options: clamp(x, {.low = 0}). The slope at a bound is 0.

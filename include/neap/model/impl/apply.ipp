@@ -20,7 +20,8 @@ NEAP_FUNC std::vector<tensor> run_eagerly(operator_view op, std::span<tensor con
     wanted = wanted || t.wants_gradient();
   }
   shape_context shapes(op.facets->name, span_of(layouts));
-  with_place(at, [&] {
+  auto const who = op.facets->name;
+  with_place(at, who, [&] {
     op.facets->infer(op.bytes, shapes);
     shapes.require_updates_apart([&](int i, int j) {
       return in[static_cast<std::size_t>(i)].storage() == in[static_cast<std::size_t>(j)].storage();
@@ -28,7 +29,7 @@ NEAP_FUNC std::vector<tensor> run_eagerly(operator_view op, std::span<tensor con
   });
   if (auto const takes = op.facets->takes; takes != layouts::any) {
     std::uint64_t bits = 0;
-    with_place(at, [&] { bits = shapes.misfits([&](tensor_layout const& l) { return fits(takes, l); }); });
+    with_place(at, who, [&] { bits = shapes.misfits([&](tensor_layout const& l) { return fits(takes, l); }); });
     if (bits) {
       std::vector<tensor> dense(in.begin(), in.end());
       for (std::size_t i = 0; i < dense.size(); ++i)
@@ -62,7 +63,7 @@ NEAP_FUNC std::vector<tensor> run_eagerly(operator_view op, std::span<tensor con
     auto const all = span_of(layouts);
     plain_vector<tensor_ref> refs;
     refs.reserve(all.size());
-    with_place(at, [&] {
+    with_place(at, who, [&] {
       for (auto const& t : in) refs.push_back(tensor_ref::place(t.storage()->data(), t.layout()));
       for (auto const& o : n->out) refs.push_back(tensor_ref::place(o.storage->data(), o.layout));
       void* scratch = nullptr;

@@ -25,6 +25,12 @@ NEAP_FUNC bool is_in_program(std::source_location const& at) {
   return !file.empty() && !ours && file.find("/include/c++/") == file.npos;
 }
 
+NEAP_FUNC std::string named_by_function(std::string_view text, std::string_view op) {
+  char const* const function = context_access::function();
+  bool const of_op = text.starts_with(op) && text.substr(op.size()).starts_with(": ");
+  return function && of_op ? function + std::string(text.substr(op.size())) : std::string(text);
+}
+
 }  // namespace detail
 }  // namespace neap::inline v0
 
@@ -96,9 +102,10 @@ NEAP_FUNC mode_scope::mode_scope(bool recording, bool training)
 
 namespace neap::inline v0 {
 
-NEAP_FUNC place_scope::place_scope(std::source_location const& at)
+NEAP_FUNC place_scope::place_scope(std::source_location const& at, char const* function)
     : context_(eager_context::current()),
-      before_(context_.place_) {
+      before_(context_.place_),
+      function_(function) {
   if (!before_ && detail::is_in_program(at)) context_.place_ = &at;
 }
 

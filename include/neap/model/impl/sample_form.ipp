@@ -16,7 +16,7 @@ NEAP_FUNC std::string sample_form::sentence(std::size_t k, std::string const& pa
     return detail::text_of({"the batch has a part ", quoted(path), " where the sample had ", quoted(s.path)});
   if (text.empty())
     return detail::text_of({"the batch's tensor ", (path.empty() ? std::string() : quoted(path) + " "),
-                            (given ? "is given, the sample's was empty" : "is empty, the sample's was given")});
+                            (given ? "has a value, the sample's is empty" : "is empty, the sample's has a value")});
   return detail::text_of(
       {"the batch's ", quoted(path), " is ", text, ", the sample's was ", s.text,
        ", and the program was made with that: what changes from batch to batch is a tensor, or no part of the batch"});

@@ -41,6 +41,10 @@ NEAP_FUNC int axis_of(tensor const& x, std::int64_t axis, char const* who, std::
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
+NEAP_FUNC void require_number(char const* who, dtype t, double x, std::source_location at) {
+  if (!has_number(t, x)) throw_error(context_access::place(at), {who, ": ", x, " is no ", t});
+}
+
 }  // namespace detail
 }  // namespace neap::inline v0
 

@@ -117,7 +117,7 @@ NEAP_FUNC std::vector<tensor> tracer::emit(operator_view op, std::span<tensor co
     ids.push_back(value(in[i], at));
   }
   std::vector<value_id> outputs;
-  detail::with_place(at, [&] { outputs = edit_.emit(op, span_of(ids)); });
+  detail::with_place(at, op.facets->name, [&] { outputs = edit_.emit(op, span_of(ids)); });
   op_names_.name(edit_, first);
   places_.resize(edit_.graph().op_count());
   places_.back() = context_access::place(at);

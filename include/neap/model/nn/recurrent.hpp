@@ -104,14 +104,13 @@ struct recurrent {
     place_scope const here(at);
     scope const within(*this);
     if (x.rank() != 3 || x.size(1) < 1)
-      throw_error(context_access::place(at),
-                  {Cell::name, ": takes (batch, at least one step, width), was given ", x.type()});
+      throw_error(context_access::place(at), {Cell::name, ": takes (batch, at least one step, width), got ", x.type()});
     if (layers.empty())
-      throw_error(context_access::place(at), {Cell::name, ": this module was never made: it was given no widths"});
+      throw_error(context_access::place(at), {Cell::name, ": this module was never made: it has no widths"});
     detail::require_width(Cell::name, x, layers.front().input.weight);
     if (!first.empty() && first.size() != layers.size())
       throw_error(context_access::place(at),
-                  {Cell::name, ": has ", layers.size(), " layers, was given states of ", first.size()});
+                  {Cell::name, ": has ", layers.size(), " layers, got states of ", first.size()});
     auto const batch = x.size(0), steps = x.size(1);
     result r{contiguous(transpose(x, 0, 1)), {}};  // (t, b, in): the inputs of one step lie together
     for (std::size_t i = 0; i < layers.size(); ++i) {

@@ -60,7 +60,7 @@ struct bert {
     scope const within(*this);
     if (ids.rank() != 2 || ids.size(1) > config.context)
       throw_error(context_access::place(at),
-                  {"bert: takes (batch, at most ", config.context, " tokens), was given ", ids.type()});
+                  {"bert: takes (batch, at most ", config.context, " tokens), got ", ids.type()});
     tensor x = tokens(ids) + slice(positions.weight, 0, 0, ids.size(1));
     x = x + (segment_ids.is_empty() ? slice(segments.weight, 0, 0, 1) : segments(segment_ids));
     x = dropout(norm(x), config.dropout);

@@ -57,7 +57,7 @@ struct gpt {
     scope const within(*this);
     if (ids.rank() != 2 || ids.size(1) > config.context)
       throw_error(context_access::place(at),
-                  {"gpt: takes (batch, at most ", config.context, " tokens), was given ", ids.type()});
+                  {"gpt: takes (batch, at most ", config.context, " tokens), got ", ids.type()});
     tensor x = dropout(tokens(ids) + slice(positions.weight, 0, 0, ids.size(1)), config.dropout);
     for (auto const& b : blocks) x = b(x);
     return linear(norm(x), head.is_empty() ? tokens.weight : head, {});

@@ -83,7 +83,7 @@ struct llama {
     scope const within(*this);
     if (ids.rank() != 2 || ids.size(1) > config.context)
       throw_error(context_access::place(at),
-                  {"llama: takes (batch, at most ", config.context, " tokens), was given ", ids.type()});
+                  {"llama: takes (batch, at most ", config.context, " tokens), got ", ids.type()});
     tensor x = tokens(ids);
     for (auto const& b : blocks) x = b(x, turn);
     return head(norm(x));

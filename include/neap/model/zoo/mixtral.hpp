@@ -78,7 +78,7 @@ struct mixtral {
     scope const within(*this);
     if (ids.rank() != 2 || ids.size(1) > config.context)
       throw_error(context_access::place(at),
-                  {"mixtral: takes (batch, at most ", config.context, " tokens), was given ", ids.type()});
+                  {"mixtral: takes (batch, at most ", config.context, " tokens), got ", ids.type()});
     tensor x = tokens(ids);
     for (auto const& b : blocks) x = b(x, turn, balance);
     return head(norm(x));

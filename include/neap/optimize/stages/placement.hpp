@@ -71,15 +71,18 @@ class placement {
       if ((!answer_fits() || has_time()) && may_be_better(n->state.result)) state_.best = n, place_best();
     take_answer();
   }
-  /// Where nothing fits: the quickest of what was found that is as small as the smallest becomes the answer.
+  /// Where nothing fits: the quickest of what was found that is as small as the smallest becomes the answer. The first
+  /// that may be it is placed without time, too: the end of a budget is no reason for a slow answer.
   void take_quicker() {
     auto const as_small = state_.beside.as_small_as(plan_->arena_bytes);
     auto const late = [&](node_ptr const& n) { return std::max(n->state.result.latency, state_.limits.latency); };
     // The quickest first.
     auto const& near = state_.beside.near_smallest_peak();
-    for (auto n = near.rbegin(); n != near.rend() && has_time(); ++n) {
+    bool first = true;
+    for (auto n = near.rbegin(); n != near.rend() && (first || has_time()); ++n) {
       auto const& r = (*n)->state.result;
       if (r.latency >= answer_->state.result.latency || late(*n) > late(answer_) || r.peak_bytes > as_small) continue;
+      first = false;
       auto placed = addresses((*n)->state);
       if (placed.arena_bytes > as_small) continue;
       answer_ = *n, plan_ = std::move(placed);

@@ -62,8 +62,7 @@ NEAP_FUNC void require_no_others(tensor const& loss, std::vector<tensor> const& 
 NEAP_FUNC loss_and_gradients differentiated(loss_result made, std::vector<tensor> const& weights,
                                             gradient_options const& o) {
   if (made.loss.is_empty())
-    throw_error(context_access::place({}),
-                {"training_step: the loss gave an empty tensor: it was never given a value"});
+    throw_error(context_access::place({}), {"training_step: the loss returns an empty tensor: it has no value"});
   tensor l = made.loss;
   bool const scales = o.scale && o.scale->scales_loss();
   if (scales) l = mul(l, cast(o.scale->scale(l.element()), l.element()));
@@ -93,8 +92,7 @@ NEAP_FUNC void require_divisible(tensor const& x, std::string const& path, std::
 
 NEAP_FUNC traced_loss finished_loss(tracer& t, loss_result const& made) {
   if (made.loss.is_empty())
-    throw_error(context_access::place({}),
-                {"training_step: the loss gave an empty tensor: it was never given a value"});
+    throw_error(context_access::place({}), {"training_step: the loss returns an empty tensor: it has no value"});
   traced_loss p;
   p.loss = t.keep(made.loss, role::loss);
   for (auto const& x : made.outputs) {

@@ -18,7 +18,7 @@ NEAP_FUNC void refuse_parts(error const& e, part_kinds const& inputs, part_kinds
   if (auto const behind = what.find(": are whole numbers"); behind != what.npos) what.resize(behind);
   if (auto const behind = what.find(": cast"); behind != what.npos) what.resize(behind);
   throw_error(context_access::place({}),
-              {"the parts of the batch seem to be swapped: the model was given ", inputs.first, ", the target is ",
+              {"the parts of the batch seem to be swapped: the model got ", inputs.first, ", the target is ",
                target.first, ", and the target comes last (", what, ")"});
 }
 

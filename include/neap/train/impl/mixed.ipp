@@ -14,12 +14,12 @@ NEAP_FUNC void require_mixed(mixed const& m, std::source_location at) {
   };
   if (!is_low(m.element)) refuse("mixed precision computes in bf16 or f16, not in ", name_of(m.element));
   if (!(m.loss_scale > 0 && m.loss_scale < std::numeric_limits<double>::infinity()))
-    refuse("the loss scale must be a finite number above 0, was given ", m.loss_scale);
-  if (m.growth_steps < 1) refuse("the loss scale grows after at least 1 step, was given ", m.growth_steps);
+    refuse("the loss scale must be a finite number above 0, got ", m.loss_scale);
+  if (m.growth_steps < 1) refuse("the loss scale grows after at least 1 step, got ", m.growth_steps);
   if (!(m.growth >= 1 && m.growth < std::numeric_limits<double>::infinity()))
-    refuse("the loss scale grows by a factor of at least 1, was given ", m.growth);
+    refuse("the loss scale grows by a factor of at least 1, got ", m.growth);
   if (!(m.backoff > 0 && m.backoff <= 1))
-    refuse("the loss scale shrinks by a factor above 0 and at most 1, was given ", m.backoff);
+    refuse("the loss scale shrinks by a factor above 0 and at most 1, got ", m.backoff);
 }
 
 }  // namespace detail

@@ -76,7 +76,7 @@ NEAP_FUNC void step_numbers::set(step_settings const& s, std::int64_t step, std:
       }
       if (auto const must = demand_on(k); !may_be(must, x))
         refuse("the optimizer's " + std::string(names_[k]) + (g.match.empty() ? "" : " for \"" + g.match + "\"") +
-               " is " + std::to_string(x) + " in step " + std::to_string(step) + ", and must be " +
+               " is " + detail::text_of({x}) + " in step " + std::to_string(step) + ", and must be " +
                (must == demand::below_one ? "at least 0 and below 1" : "a finite number of at least 0"));
       to[k] = x;
     }
@@ -94,7 +94,7 @@ NEAP_FUNC void step_numbers::set(step_settings const& s, std::int64_t step, std:
   if (loss_scale_ != 0) {
     double const x = s.loss_scale.value_or(loss_scale_);
     if (!(x > 0 && x < std::numeric_limits<double>::infinity()))
-      refuse("the loss scale must be a finite number above 0, was given " + std::to_string(x));
+      refuse("the loss scale must be a finite number above 0, got " + detail::text_of({x}));
     *reinterpret_cast<float*>(scale32_.storage()->data()) = static_cast<float>(x);
     *reinterpret_cast<double*>(scale64_.storage()->data()) = x;
     *reinterpret_cast<double*>(unscale_.storage()->data()) = 1 / x;

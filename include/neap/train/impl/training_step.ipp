@@ -76,9 +76,9 @@ NEAP_FUNC std::vector<named_tensor> trainable(std::span<named_tensor const> name
     throw_error(context_access::place(at), {"training_step: micro_batches must be at least 1"});
   if (!(options.clip_norm >= 0))
     throw_error(context_access::place(at),
-                {"training_step: clip_norm must not be negative, was given ", options.clip_norm, "; 0 does not clip"});
+                {"training_step: clip_norm must not be negative, got ", options.clip_norm, "; 0 does not clip"});
   if (!(options.loss_scale >= 0 && options.loss_scale < std::numeric_limits<double>::infinity()))
-    throw_error(context_access::place(at), {"training_step: the loss scale must be a finite number above 0, was given ",
+    throw_error(context_access::place(at), {"training_step: the loss scale must be a finite number above 0, got ",
                                             options.loss_scale, "; 0 does not scale"});
   return weights;
 }

@@ -18,14 +18,14 @@ NEAP_FUNC bool has_rows_apart(tensor_layout const& l) {
 }
 
 NEAP_FUNC void require_rows_apart(shape_context& c, int i) {
-  c.require(has_rows_apart(c.layout(i)), "rows of input ", i, " must be dense and apart, was given ", c.in(i),
+  c.require(has_rows_apart(c.layout(i)), "rows of input ", i, " must be dense and apart, got ", c.in(i),
             " with strides ", c.layout(i).strides);
 }
 
 NEAP_FUNC void require_attention(shape_context& c, int q, bool causal) {
   int const k = q + 1, v = q + 2;
   for (int i : {q, k, v}) {
-    c.require(c.in(i).rank() == 4, "needs [batch, heads, length, depth], was given ", c.in(i));
+    c.require(c.in(i).rank() == 4, "needs [batch, heads, length, depth], got ", c.in(i));
     require_floating(c, i);
     require_same_element(c, q, i);
     require_rows_apart(c, i);
@@ -34,7 +34,7 @@ NEAP_FUNC void require_attention(shape_context& c, int q, bool causal) {
   c.require(a[0] == b[0] && a[0] == d[0] && b[1] == d[1] && b[2] == d[2] && a[3] == b[3], "q ", a, ", k ", b, " and v ",
             d, " do not fit");
   c.require(b[1] > 0 && a[1] % b[1] == 0, "heads of keys must divide those of queries, ", a, " and ", b);
-  c.require(b[2] > 0 || a[2] == 0, "needs at least one key, was given ", b);
+  c.require(b[2] > 0 || a[2] == 0, "needs at least one key, got ", b);
   c.require(!causal || a[2] == b[2], "causal attention needs as many keys as queries, ", a, " and ", b);
 }
 
@@ -66,7 +66,7 @@ NEAP_FUNC void attention_grad::infer(shape_context& c) const {
   detail::require_dims(c, 5, detail::without_last(y), "logsumexp");
   detail::require_dense(c, 5);
   c.require(c.in(5).element == computed_in(c.in(1).element), "logsumexp must be ", computed_in(c.in(1).element),
-            ", was given ", c.in(5));
+            ", got ", c.in(5));
   if (c.arity() > 6) detail::require_same_type(c, 5, 6);
   for (int i : {1, 2, 3}) c.fresh(detail::heads_inside(c.in(i)));
 }

@@ -10,7 +10,7 @@ namespace detail {
 
 NEAP_FUNC void require_channels(shape_context& c, int i) {
   require_floating(c, i);
-  c.require(c.in(i).rank() >= 2, "needs [N, C, ...], was given ", c.in(i));
+  c.require(c.in(i).rank() >= 2, "needs [N, C, ...], got ", c.in(i));
   require_dense(c, i);
 }
 
@@ -76,7 +76,7 @@ NEAP_FUNC void batch_norm::gradient(gradient_context& c) const {
 
 NEAP_FUNC void batch_norm_update::infer(shape_context& c) const {
   c.require_arity(4, 4);
-  c.require(count > 0, "the count must be positive, was given ", count);
+  c.require(count > 0, "the count must be positive, got ", count);
   for (int i = 0; i < 4; ++i) {
     detail::require_floating(c, i);
     detail::require_dims(c, i, c.in(0).dims, "a statistic");
@@ -89,7 +89,7 @@ NEAP_FUNC void batch_norm_inference::infer(shape_context& c) const {
   detail::require_channels(c, 0);
   for (int i : {1, 2}) {
     c.require(c.in(i) == tensor_type{computed_in(c.in(0).element), {c.in(0).dims[1]}}, "statistics must be ",
-              tensor_type{computed_in(c.in(0).element), {c.in(0).dims[1]}}, ", was given ", c.in(i));
+              tensor_type{computed_in(c.in(0).element), {c.in(0).dims[1]}}, ", got ", c.in(i));
     detail::require_dense(c, i);
   }
   detail::require_vectors(c, 3, c.in(0).dims[1], "scale and shift");

@@ -9,7 +9,7 @@ namespace neap::inline v0::op {
 namespace detail {
 
 NEAP_FUNC void require_floating(shape_context& c, int i) {
-  c.require(is_floating(c.in(i).element), "needs a floating type, was given ", c.in(i));
+  c.require(is_floating(c.in(i).element), "needs a floating type, got ", c.in(i));
 }
 
 NEAP_FUNC void require_same_element(shape_context& c, int i, int j) {
@@ -24,21 +24,21 @@ NEAP_FUNC void require_same_type(shape_context& c, int i, int j) {
 }
 
 NEAP_FUNC void require_dims(shape_context& c, int i, shape const& dims, std::string_view what) {
-  c.require(c.in(i).dims == dims, what, " must have shape ", dims, ", was given ", c.in(i));
+  c.require(c.in(i).dims == dims, what, " must have shape ", dims, ", got ", c.in(i));
 }
 
 NEAP_FUNC void require_rank(shape_context& c, int i, int least, std::string_view what) {
-  c.require(c.in(i).rank() >= least, what, " needs at least ", least, least == 1 ? " axis" : " axes", ", was given ",
+  c.require(c.in(i).rank() >= least, what, " needs at least ", least, least == 1 ? " axis" : " axes", ", got ",
             c.in(i));
 }
 
 NEAP_FUNC void require_dense(shape_context& c, int i) {
-  c.require(c.layout(i).is_dense(), "input ", i, " must be dense, was given ", c.in(i), " with strides ",
+  c.require(c.layout(i).is_dense(), "input ", i, " must be dense, got ", c.in(i), " with strides ",
             c.layout(i).strides);
 }
 
 NEAP_FUNC void require_dense_rows(shape_context& c, int i) {
-  c.require(c.layout(i).has_dense_rows(), "rows of input ", i, " must be dense, was given ", c.in(i), " with strides ",
+  c.require(c.layout(i).has_dense_rows(), "rows of input ", i, " must be dense, got ", c.in(i), " with strides ",
             c.layout(i).strides);
 }
 

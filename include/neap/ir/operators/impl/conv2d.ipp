@@ -15,7 +15,7 @@ NEAP_FUNC work conv2d_work(work_context const& c, tensor_type const& y, tensor_t
 }
 
 NEAP_FUNC shape conv2d_result(shape_context& c, shape const& x, shape const& w, conv2d_options const& o) {
-  c.require(x.rank() == 4 && w.rank() == 4, "input and filter need four axes, were given ", x, " and ", w);
+  c.require(x.rank() == 4 && w.rank() == 4, "input and filter need four axes, got ", x, " and ", w);
   c.require(o.groups > 0 && x[1] % o.groups == 0 && w[0] % o.groups == 0, o.groups,
             " groups do not divide the channels of ", x, " and ", w);
   c.require(w[1] == x[1] / o.groups, "the filter ", w, " takes ", w[1], " channels a group, the input ", x, " has ",

@@ -10,7 +10,7 @@ namespace neap::inline v0::op {
 NEAP_FUNC std::string fused::fault(std::size_t arity) const {
   using neap::detail::text_of;
   if (arity < 1 || arity > most_inputs || static_cast<std::size_t>(inputs) != arity)
-    return text_of({"its program is of ", inputs, " inputs, 1 to ", most_inputs, " are possible, was given ", arity});
+    return text_of({"its program is of ", inputs, " inputs, 1 to ", most_inputs, " are possible, got ", arity});
   if (step_count() == 0 || (more_steps.rank() > 0 && steps.rank() < max_rank))
     return "its program has no steps, or a gap";
   std::uint32_t used = 0;

@@ -15,7 +15,7 @@ NEAP_FUNC std::string fused_rows::fault(std::size_t arity) const {
   constexpr std::int64_t most = fused::most_inputs;
   if (before_inputs < 1 || before_inputs > most || after_inputs < 1 || after_inputs > most ||
       others(static_cast<int>(arity)) < 0 || others(static_cast<int>(arity)) >= most_operands)
-    return text_of({"its programs are of ", before_inputs, " and ", after_inputs, " inputs, was given ", arity});
+    return text_of({"its programs are of ", before_inputs, " and ", after_inputs, " inputs, got ", arity});
   if (!has_before() && !has_after()) return "it has no steps";
   if (!has_before() && (before_inputs != 1 || keeps_x)) return "it makes no x, and has inputs for it or keeps it";
   if (!has_after() && (after_inputs != 1 || keeps_y)) return "it goes on from no y, and has inputs for it or keeps it";

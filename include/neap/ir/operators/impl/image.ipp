@@ -10,7 +10,7 @@ namespace detail {
 
 NEAP_FUNC void require_images(shape_context& c, int i) {
   require_floating(c, i);
-  c.require(c.in(i).rank() == 4, "needs [N, C, H, W], was given ", c.in(i));
+  c.require(c.in(i).rank() == 4, "needs [N, C, H, W], got ", c.in(i));
 }
 
 NEAP_FUNC void relate_planes(dim_context& c) {
@@ -53,11 +53,11 @@ NEAP_FUNC void max_pool2d_grad::infer(shape_context& c) const {
   c.require_arity(2, 2);
   detail::require_images(c, 0);
   detail::require_windows(c, window, stride, padding);
-  c.require(dims.rank() == 4, "dims must be [N, C, H, W], was given ", dims);
+  c.require(dims.rank() == 4, "dims must be [N, C, H, W], got ", dims);
   auto const o = detail::pool_of(*this);
   detail::require_dims(c, 0, detail::pool_result(c, dims, o), "the gradient");
   c.require(c.in(1) == tensor_type{neap::max_pool2d_place(o), c.in(0).dims}, "places must be ",
-            tensor_type{neap::max_pool2d_place(o), c.in(0).dims}, ", was given ", c.in(1));
+            tensor_type{neap::max_pool2d_place(o), c.in(0).dims}, ", got ", c.in(1));
   c.fresh(tensor_type{c.in(0).element, dims});
 }
 
@@ -83,7 +83,7 @@ NEAP_FUNC void avg_pool2d_grad::infer(shape_context& c) const {
   c.require_arity(1, 1);
   detail::require_images(c, 0);
   detail::require_windows(c, window, stride, padding);
-  c.require(dims.rank() == 4, "needs [N, C, H, W], was given ", dims);
+  c.require(dims.rank() == 4, "needs [N, C, H, W], got ", dims);
   detail::require_dims(c, 0, detail::pool_result(c, dims, detail::pool_of(*this)), "the gradient");
   c.fresh(tensor_type{c.in(0).element, dims});
 }

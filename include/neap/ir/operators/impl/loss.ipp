@@ -12,7 +12,7 @@ NEAP_FUNC void require_targets(shape_context& c, int logits, int targets) {
   require_floating(c, logits);
   require_rank(c, logits, 1, "logits");
   require_dense_rows(c, logits);
-  c.require(c.in(targets).element == dtype::i64, "targets must be i64, was given ", c.in(targets), ": cast them");
+  c.require(c.in(targets).element == dtype::i64, "targets must be i64, got ", c.in(targets), ": cast them");
   c.require(c.in(targets).dims == without_last(c.in(logits).dims), "targets ", c.in(targets).dims,
             " do not go with logits ", c.in(logits).dims);
   require_dense(c, targets);
@@ -20,7 +20,7 @@ NEAP_FUNC void require_targets(shape_context& c, int logits, int targets) {
 
 NEAP_FUNC void require_all_targets(shape_context& c, int i) {
   if (i >= c.arity()) return;
-  c.require(c.in(i).element == dtype::i64, "all targets must be i64, was given ", c.in(i));
+  c.require(c.in(i).element == dtype::i64, "all targets must be i64, got ", c.in(i));
   require_dense(c, i);
 }
 
@@ -34,7 +34,7 @@ NEAP_FUNC void cross_entropy_grad::infer(shape_context& c) const {
   detail::require_targets(c, 1, 2);
   detail::require_all_targets(c, 4);
   auto const element = computed_in(c.in(1).element);
-  c.require(c.in(0).element == element, "the gradient must be ", element, ", was given ", c.in(0));
+  c.require(c.in(0).element == element, "the gradient must be ", element, ", got ", c.in(0));
   detail::require_dims(c, 0, per_row ? c.in(2).dims : shape{}, "the gradient");
   detail::require_dense(c, 0);
   detail::require_dims(c, 3, c.in(2).dims, "logsumexp");
@@ -51,7 +51,7 @@ NEAP_FUNC void cross_entropy::infer(shape_context& c) const {
   c.require_arity(2, per_row ? 2 : 3);
   detail::require_targets(c, 0, 1);
   detail::require_all_targets(c, 2);
-  c.require(smoothing >= 0 && smoothing <= 1, "the smoothing must be in [0, 1], was given ", smoothing);
+  c.require(smoothing >= 0 && smoothing <= 1, "the smoothing must be in [0, 1], got ", smoothing);
   auto const element = computed_in(c.in(0).element);
   c.fresh(tensor_type{element, per_row ? c.in(1).dims : shape{}});
   c.fresh(tensor_type{element, c.in(1).dims});
@@ -163,7 +163,7 @@ NEAP_FUNC void huber::infer(shape_context& c) const {
   c.require_arity(2, 2);
   detail::require_floating(c, 0);
   detail::require_same_type(c, 0, 1);
-  c.require(delta > 0, "delta must be above 0, was given ", delta);
+  c.require(delta > 0, "delta must be above 0, got ", delta);
   c.fresh(c.in(0));
 }
 

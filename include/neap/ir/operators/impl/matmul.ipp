@@ -26,13 +26,13 @@ namespace neap::inline v0::op {
 NEAP_FUNC void matmul::infer(shape_context& c) const {
   c.require_arity(2, 2);
   auto const &a = c.in(0), &b = c.in(1);
-  c.require(a.rank() >= 2 && b.rank() >= 2, "needs two axes or more, was given ", a.dims, " x ", b.dims);
+  c.require(a.rank() >= 2 && b.rank() >= 2, "needs two axes or more, got ", a.dims, " x ", b.dims);
   detail::require_same_element(c, 0, 1);
   detail::require_floating(c, 0);
   c.require(a.extent(transpose_a ? -2 : -1) == b.extent(transpose_b ? -1 : -2), "inner extents differ, ", a.dims,
             transpose_a ? " transposed" : "", " x ", b.dims, transpose_b ? " transposed" : "");
   for (int i : {0, 1})
-    c.require(detail::is_matrix(c.layout(i)), "rows or columns of input ", i, " must be dense, was given ", c.in(i),
+    c.require(detail::is_matrix(c.layout(i)), "rows or columns of input ", i, " must be dense, got ", c.in(i),
               " with strides ", c.layout(i).strides);
   int const rank = std::max(a.rank(), b.rank());
   shape dims = extents::filled(rank, 1);

@@ -34,8 +34,8 @@ NEAP_FUNC void matmul_epilogue::infer(shape_context& c) const {
   product().infer(inner);
   auto const y = inner.outputs()[0].layout.type;
   if (sums >= 0) {
-    c.require(c.in(0).rank() == 2 && c.in(1).rank() == 2, "sums need operands of two axes, was given ", c.in(0).dims,
-              " x ", c.in(1).dims);
+    c.require(c.in(0).rank() == 2 && c.in(1).rank() == 2, "sums need operands of two axes, got ", c.in(0).dims, " x ",
+              c.in(1).dims);
     c.require(sums == 0 ? transpose_a : !transpose_b, "sums are over the first axis, which of input ", sums,
               " is not the inner one");
   } else if (is_gelu_gradient()) {

@@ -15,7 +15,7 @@ NEAP_FUNC gemm_shape weight_product::shape_of(tensor_layout const& a, tensor_lay
 
 NEAP_FUNC tensor_layout weight_product::infer(shape_context& c) const {
   c.require(parts >= 1, "parts must be at least 1, is ", parts);
-  for (int i : {1, 2}) c.require(c.in(i).rank() == 2, "the gradient is a product of matrices, was given ", c.in(i));
+  for (int i : {1, 2}) c.require(c.in(i).rank() == 2, "the gradient is a product of matrices, got ", c.in(i));
   tensor_layout const operands[] = {c.layout(1), c.layout(2)};
   shape_context product("matmul", operands);
   matmul{transpose_a, transpose_b}.infer(product);

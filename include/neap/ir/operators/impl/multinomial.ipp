@@ -14,7 +14,7 @@ NEAP_FUNC void multinomial::infer(shape_context& c) const {
   detail::require_step(c, 1);
   tensor_type t = c.in(0);
   c.require(t.rank() > 0 && t.dims[t.rank() - 1] > 0, "there are no weights to draw by in ", t);
-  c.require(count > 0, "needs a number of places to draw, was given ", count);
+  c.require(count > 0, "needs a number of places to draw, got ", count);
   c.require(replacement || count <= t.dims[t.rank() - 1], count, " places cannot be drawn of ", t.dims[t.rank() - 1],
             " without replacement");
   c.require(first >= 0, "there is no row ", first);

@@ -10,8 +10,8 @@ namespace neap::inline v0::op {
 NEAP_FUNC void blank::infer(shape_context& c) const {
   c.require_arity(0, 0);
   for (auto n : dims) c.require(n >= 0, "negative extent in ", dims);
-  c.require(strides.rank() == 0 || strides.rank() == dims.rank(), "as many strides as axes are needed, was given ",
-            strides, " for ", dims);
+  c.require(strides.rank() == 0 || strides.rank() == dims.rank(), "as many strides as axes are needed, got ", strides,
+            " for ", dims);
   tensor_layout l = tensor_layout::dense({element, dims});
   if (strides.rank() == dims.rank()) l.strides = strides;
   c.fresh(l, bytes);

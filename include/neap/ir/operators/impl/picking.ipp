@@ -9,7 +9,7 @@ namespace neap::inline v0::op {
 namespace detail {
 
 NEAP_FUNC void require_places(shape_context& c, int i) {
-  c.require(c.in(i).element == dtype::i64, "numbers must be i64, was given ", c.in(i), ": cast them");
+  c.require(c.in(i).element == dtype::i64, "numbers must be i64, got ", c.in(i), ": cast them");
 }
 
 }  // namespace detail
@@ -40,7 +40,7 @@ NEAP_FUNC bytes_t embedding_grad::workspace(work_context const& c) const {
 
 NEAP_FUNC void embedding::infer(shape_context& c) const {
   c.require_arity(2, 2);
-  c.require(c.in(0).rank() == 2, "the table needs two axes, was given ", c.in(0));
+  c.require(c.in(0).rank() == 2, "the table needs two axes, got ", c.in(0));
   detail::require_places(c, 1);
   detail::require_dense_rows(c, 0), detail::require_dense(c, 1);
   tensor_type t{c.in(0).element, c.in(1).dims};
@@ -121,7 +121,7 @@ namespace detail {
 NEAP_FUNC int require_numbers(shape_context& c, std::int64_t axis) {
   int const k = require_axis(c, 0, axis);
   require_places(c, 1);
-  c.require(c.in(1).rank() == 1, "the numbers must have one axis, was given ", c.in(1));
+  c.require(c.in(1).rank() == 1, "the numbers must have one axis, got ", c.in(1));
   return k;
 }
 
@@ -186,7 +186,7 @@ NEAP_FUNC void one_hot::infer(shape_context& c) const {
   c.require_arity(1, 1);
   detail::require_places(c, 0);
   detail::require_dense(c, 0);
-  c.require(classes >= 0, "needs a number of classes, was given ", classes);
+  c.require(classes >= 0, "needs a number of classes, got ", classes);
   c.require(c.in(0).rank() < max_rank, "one axis more than ", c.in(0), " has is too many");
   tensor_type t{element, c.in(0).dims};
   t.dims.push_back(classes);

@@ -25,13 +25,13 @@ NEAP_FUNC shape reduced_axes::kept(shape const& x, bool keepdim) const {
 NEAP_FUNC void infer_reduction(shape_context& c, extents const& axes, bool keepdim, combine how) {
   c.require_arity(1, 1);
   auto element = c.in(0).element;
-  c.require(how != combine::mean || is_floating(element), "the mean of integers is none, was given ", c.in(0),
+  c.require(how != combine::mean || is_floating(element), "the mean of integers is none, got ", c.in(0),
             ": cast it to a floating type first");
   if (how == combine::sum && !is_floating(element)) element = dtype::i64;
   unsigned seen = 0;
   for (auto k : axes) {
     unsigned const bit = 1u << require_axis(c, 0, k);
-    c.require(!(seen & bit), "axis ", k, " is given twice in ", axes);
+    c.require(!(seen & bit), "axis ", k, " is named twice in ", axes);
     seen |= bit;
   }
   c.fresh(tensor_type{element, reduced_axes(axes, c.in(0).rank()).kept(c.in(0).dims, keepdim)});

@@ -62,7 +62,7 @@ NEAP_FUNC value_id softplus::curve(gradient_context& c, value_id g, value_id x) 
 NEAP_FUNC void elu::infer(shape_context& c) const {
   c.require_arity(1, 1);
   detail::require_floating(c, 0);
-  c.require(alpha >= 0, "alpha must not be negative, was given ", alpha);
+  c.require(alpha >= 0, "alpha must not be negative, got ", alpha);
   c.fresh(c.in(0));
 }
 
@@ -95,7 +95,7 @@ namespace detail {
 NEAP_FUNC void infer_with_number(shape_context& c, double value) {
   c.require_arity(1, 1);
   auto const& x = c.in(0);
-  c.require(x.element != dtype::boolean, "needs numbers, was given ", x, ": cast it first");
+  c.require(x.element != dtype::boolean, "needs numbers, got ", x, ": cast it first");
   c.require(is_floating(x.element) ||
                 (value >= -9e18 && value <= 9e18 && value == static_cast<double>(static_cast<std::int64_t>(value))),
             value, " is no integer, but the tensor is ", x, ": cast it to a floating type first");
@@ -135,27 +135,15 @@ NEAP_FUNC void gelu_grad::gradient(gradient_context& c) const {
 }  // namespace neap::inline v0::op
 
 namespace neap::inline v0::op {
-namespace detail {
-
-NEAP_FUNC bool has_number(dtype t, double x) {
-  double const low = t == dtype::i64 ? -0x1p63 : t == dtype::i32 ? -0x1p31 : 0;
-  double const behind = t == dtype::i64 ? 0x1p63 : t == dtype::i32 ? 0x1p31 : t == dtype::boolean ? 2 : 256;
-  return is_floating(t) || (x >= low && x < behind && x == static_cast<double>(static_cast<std::int64_t>(x)));
-}
-
-}  // namespace detail
-}  // namespace neap::inline v0::op
-
-namespace neap::inline v0::op {
 
 NEAP_FUNC void clamp::infer(shape_context& c) const {
   c.require_arity(1, 1);
   auto const& x = c.in(0);
   c.require(low <= high, "the bounds are not in order, ", low, " and ", high);
-  c.require(x.element != dtype::boolean, "needs numbers, was given ", x, ": cast it first");
+  c.require(x.element != dtype::boolean, "needs numbers, got ", x, ": cast it first");
   auto const require_bound = [&](double bound) {
-    c.require(detail::has_number(x.element, bound), "the bound ", bound, " is no ", x.element, ", but the tensor is ",
-              x, ": cast it first");
+    c.require(neap::detail::has_number(x.element, bound), "the bound ", bound, " is no ", x.element,
+              ", but the tensor is ", x, ": cast it first");
   };
   if (low != -neap::detail::infinity_of<double>) require_bound(low);
   if (high != neap::detail::infinity_of<double>) require_bound(high);

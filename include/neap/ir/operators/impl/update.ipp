@@ -16,14 +16,14 @@ NEAP_FUNC void require_states(shape_context& c, int count) {
 }
 
 NEAP_FUNC void require_step(shape_context& c, int i) {
-  c.require(c.in(i) == tensor_type{dtype::i64, {}}, "the step must be an i64 scalar, was given ", c.in(i));
+  c.require(c.in(i) == tensor_type{dtype::i64, {}}, "the step must be an i64 scalar, got ", c.in(i));
 }
 
 NEAP_FUNC void require_settings(shape_context& c, int arity, std::int64_t count) {
   c.require_arity(arity, arity + 1);
   if (c.arity() > arity)
     c.require(c.in(arity) == tensor_type{dtype::f64, {count}} || c.in(arity) == tensor_type{dtype::f64, {count + 1}},
-              "the settings must be ", count, " numbers of f64, was given ", c.in(arity));
+              "the settings must be ", count, " numbers of f64, got ", c.in(arity));
 }
 
 NEAP_FUNC double const* settings(kernel_arguments const& a, std::size_t arity) {
@@ -35,7 +35,7 @@ NEAP_FUNC bool is_skipped(kernel_arguments const& a, std::size_t arity, std::int
 }
 
 NEAP_FUNC void require_total(shape_context& c, int i) {
-  c.require(c.in(i) == tensor_type{dtype::f64, {}}, "the total must be an f64 scalar, was given ", c.in(i));
+  c.require(c.in(i) == tensor_type{dtype::f64, {}}, "the total must be an f64 scalar, got ", c.in(i));
 }
 
 NEAP_FUNC void relate_states(dim_context& c, int count) {
@@ -69,10 +69,10 @@ NEAP_FUNC void lion::infer(shape_context& c) const {
 NEAP_FUNC void muon::infer(shape_context& c) const {
   detail::require_settings(c, 3, 3);
   detail::require_states(c, 3);
-  c.require(c.in(0).rank() >= 2, "updates weights of two axes or more, was given ", c.in(0));
-  c.require(c.in(2).element == dtype::f32 || c.in(2).element == dtype::f64,
-            "the momentum must be of f32 or f64, was given ", c.in(2));
-  c.require(iterations >= 1, "needs at least 1 iteration, was given ", iterations);
+  c.require(c.in(0).rank() >= 2, "updates weights of two axes or more, got ", c.in(0));
+  c.require(c.in(2).element == dtype::f32 || c.in(2).element == dtype::f64, "the momentum must be of f32 or f64, got ",
+            c.in(2));
+  c.require(iterations >= 1, "needs at least 1 iteration, got ", iterations);
   c.update(0), c.update(2);
 }
 
@@ -91,11 +91,11 @@ NEAP_FUNC void adafactor::infer(shape_context& c) const {
   detail::require_settings(c, 3 + states, 5);
   detail::require_floating(c, 0);
   detail::require_dense(c, 0), detail::require_dense(c, 1);
-  c.require(c.in(1) == weight, "the gradient must be ", weight, ", was given ", c.in(1));
+  c.require(c.in(1) == weight, "the gradient must be ", weight, ", got ", c.in(1));
   neap::detail::weight_matrix const m(weight.dims);
   for (int k = 0; k < states; ++k) {
     tensor_type const wanted{computed_in(weight.element), {k == 0 ? m.columns : m.rows}};
-    c.require(c.in(2 + k) == wanted, "the means of ", k == 0 ? "columns" : "rows", " must be ", wanted, ", was given ",
+    c.require(c.in(2 + k) == wanted, "the means of ", k == 0 ? "columns" : "rows", " must be ", wanted, ", got ",
               c.in(2 + k));
     detail::require_dense(c, 2 + k);
   }
@@ -130,8 +130,7 @@ NEAP_FUNC void reset::infer(shape_context& c) const {
 
 NEAP_FUNC void assign::infer(shape_context& c) const {
   c.require_arity(2, 2);
-  c.require(c.in(0) == c.in(1), "what is written must be of the type that is there, ", c.in(0), ", was given ",
-            c.in(1));
+  c.require(c.in(0) == c.in(1), "what is written must be of the type that is there, ", c.in(0), ", got ", c.in(1));
   c.update(0);
 }
 
@@ -148,14 +147,14 @@ NEAP_FUNC void count_back::infer(shape_context& c) const {
 
 NEAP_FUNC void take_back::infer(shape_context& c) const {
   c.require_arity(3, 3);
-  c.require(c.in(0) == c.in(1), "what it was must be ", c.in(0), ", was given ", c.in(1));
+  c.require(c.in(0) == c.in(1), "what it was must be ", c.in(0), ", got ", c.in(1));
   detail::require_total(c, 2);
   c.update(0);
 }
 
 NEAP_FUNC void move_loss_scale::infer(shape_context& c) const {
   c.require_arity(3, 3);
-  c.require(c.in(0) == tensor_type{dtype::f64, {}}, "the scale must be an f64 scalar, was given ", c.in(0));
+  c.require(c.in(0) == tensor_type{dtype::f64, {}}, "the scale must be an f64 scalar, got ", c.in(0));
   detail::require_step(c, 1);
   detail::require_total(c, 2);
   c.update(0), c.update(1);
@@ -166,7 +165,7 @@ NEAP_FUNC void sum_squares::infer(shape_context& c) const {
   detail::require_floating(c, 0);
   detail::require_dense(c, 0);
   if (c.arity() == 2)
-    c.require(c.in(1) == tensor_type{dtype::f64, {}}, "the total must be an f64 scalar, was given ", c.in(1));
+    c.require(c.in(1) == tensor_type{dtype::f64, {}}, "the total must be an f64 scalar, got ", c.in(1));
   c.fresh(tensor_type{dtype::f64, {}});
 }
 
@@ -180,7 +179,7 @@ NEAP_FUNC work sum_squares::cost(work_context const& c) const {
 
 NEAP_FUNC void clip_factor::infer(shape_context& c) const {
   c.require_arity(1, 1);
-  c.require(c.in(0) == tensor_type{dtype::f64, {}}, "the total must be an f64 scalar, was given ", c.in(0));
+  c.require(c.in(0) == tensor_type{dtype::f64, {}}, "the total must be an f64 scalar, got ", c.in(0));
   c.fresh(c.in(0));
 }
 

@@ -9,13 +9,13 @@ namespace neap::inline v0 {
 
 NEAP_FUNC tensor attention(tensor const& q, tensor const& k, tensor const& v, op::attention how,
                            std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "attention");
   return apply(how, {detail::rows(q), detail::rows(k), detail::rows(v)});
 }
 
 NEAP_FUNC tensor plain_attention(tensor const& q, tensor const& k, tensor const& v, op::attention how, double dropped,
                                  std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "plain_attention");
   double const scale = how.scale != 0 ? how.scale : 1 / std::sqrt(static_cast<double>(q.size(-1)));
   tensor s = matmul(q, k, {.transpose_b = true}) * scale;
   if (how.causal) {
@@ -31,7 +31,7 @@ NEAP_FUNC tensor plain_attention(tensor const& q, tensor const& k, tensor const&
 
 NEAP_FUNC tensor masked_attention(tensor const& q, tensor const& k, tensor const& v, tensor const& mask,
                                   op::attention how, double dropped, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "masked_attention");
   for (auto const* x : {&q, &k, &v})
     detail::require_rank(*x, 4, "masked_attention: takes (batch, heads, tokens, width) of queries, keys and values",
                          at);

@@ -9,16 +9,17 @@ namespace neap::inline v0 {
 namespace detail {
 
 NEAP_FUNC tensor number_beside(char const* name, tensor const& x, double number, std::source_location at) {
-  with_place(at, [&] {
-    shape_context(name, {}).require(op::detail::has_number(x.element(), number), number, " is no ", x.element(),
-                                    ", but the tensor is ", x.type(), ": cast it first");
-  });
+  if (x.is_empty()) no_input(name, 0, at);
+  if (!has_number(x.element(), number))
+    throw_error(context_access::place(at),
+                {name, ": ", number, " is no ", x.element(), ", but the tensor is ", x.type(), ": cast it first"});
   return apply(op::fill{{}, x.element(), number}, {}, at);
 }
 
 NEAP_FUNC tensor apply_operands(operator_view op, tensor const* first, operand const& a, operand const& b,
                                 std::source_location at) {
-  char const* const name = op.facets->name.data();  // a literal
+  char const* const function = context_access::function();
+  char const* const name = function ? function : op.facets->name.data();  // literals
   if (!a.is_tensor() && !b.is_tensor())
     throw_error(context_access::place(at), {name, ": one of both must be a tensor"});
   std::vector<tensor> in;
@@ -29,10 +30,9 @@ NEAP_FUNC tensor apply_operands(operator_view op, tensor const* first, operand c
 }
 
 NEAP_FUNC void require_booleans(char const* name, tensor const& x, std::source_location at) {
-  with_place(at, [&] {
-    shape_context(name, {}).require(x.element() == dtype::boolean, "needs booleans, was given ", x.type(),
-                                    ": compare it first");
-  });
+  if (x.is_empty()) no_input(name, 0, at);
+  if (x.element() != dtype::boolean)
+    throw_error(context_access::place(at), {name, ": needs booleans, got ", x.type(), ": compare it first"});
 }
 
 NEAP_FUNC tensor apply_logical(char const* name, operator_view op, tensor const& a, tensor const& b,
@@ -57,7 +57,7 @@ NEAP_FUNC tensor where(tensor const& condition, operand const& a, operand const&
 }
 
 NEAP_FUNC tensor masked_fill(tensor const& x, tensor const& mask, double value, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "masked_fill");
   detail::require_booleans("masked_fill", mask, at);
   detail::require_broadcast(mask, x, "masked_fill", at);
   tensor y = where(mask, value, x);
@@ -80,7 +80,7 @@ NEAP_FUNC tensor logical_xor(tensor const& a, tensor const& b, std::source_locat
 }
 
 NEAP_FUNC tensor logical_not(tensor const& x, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "logical_not");
   detail::require_booleans("logical_not", x, at);
   return equal(x, 0);
 }
@@ -93,8 +93,7 @@ namespace detail {
 NEAP_FUNC tensor boolean_operand(char const* name, operand const& a) {
   if (a.is_tensor()) return a.get();
   if (a.number() != 0 && a.number() != 1)
-    throw_error(context_access::place(a.at()),
-                {name, ": needs booleans, was given ", a.number(), ": compare it first"});
+    throw_error(context_access::place(a.at()), {name, ": needs booleans, got ", a.number(), ": compare it first"});
   return apply(op::fill{{}, dtype::boolean, a.number()}, {}, a.at());
 }
 

@@ -9,7 +9,7 @@ namespace neap::inline v0 {
 
 NEAP_FUNC tensor conv2d(tensor const& x, tensor const& weight, tensor const& bias, op::conv2d how,
                         std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "conv2d");
   tensor const image = contiguous(x);
   if (bias.is_empty()) return apply(how, {image, weight});
   return apply(how, {image, weight, bias});
@@ -17,7 +17,7 @@ NEAP_FUNC tensor conv2d(tensor const& x, tensor const& weight, tensor const& bia
 
 NEAP_FUNC tensor conv1d(tensor const& x, tensor const& weight, tensor const& bias, conv1d_form how,
                         std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "conv1d");
   detail::require_rank(x, 3, "conv1d: takes (batch, channels, length)", at);
   detail::require_rank(weight, 3, "conv1d: the filter takes (filters, channels of a group, length)", at);
   auto const refuse = [&](char const* why) {
@@ -39,7 +39,7 @@ NEAP_FUNC tensor conv1d(tensor const& x, tensor const& weight, tensor const& bia
 
 NEAP_FUNC tensor conv3d(tensor const& x, tensor const& weight, tensor const& bias, conv3d_form const& how,
                         std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "conv3d");
   detail::require_rank(x, 5, "conv3d: takes (batch, channels, planes, rows, columns)", at);
   detail::require_rank(weight, 5, "conv3d: the filter takes (filters, channels of a group, planes, rows, columns)", at);
   auto const refuse = [&](std::string const& why) {
@@ -100,7 +100,7 @@ NEAP_FUNC tensor conv_transpose(std::string const& who, tensor const& x, tensor 
   if (weight.size(0) != x.size(1)) refuse("the filter does not take the input's channels");
   shape dims{x.size(0), weight.size(1) * how.groups};
   if (!bias.is_empty() && bias.shape() != shape{dims[1]})
-    refuse("the shift must have shape " + to_string(shape{dims[1]}) + ", was given " + to_string(bias.shape()));
+    refuse("the shift must have shape " + to_string(shape{dims[1]}) + ", got " + to_string(bias.shape()));
   int const axes = x.rank() - 2;
   for (auto const* each : {&how.stride, &how.padding, &how.output_padding, &how.dilation})
     if (each->rank() != axes) refuse("options take two numbers each, for rows and columns");
@@ -139,14 +139,14 @@ namespace neap::inline v0 {
 
 NEAP_FUNC tensor conv_transpose2d(tensor const& x, tensor const& weight, tensor const& bias,
                                   conv_transpose2d_form const& how, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "conv_transpose2d");
   detail::require_rank(x, 4, "conv_transpose2d: takes (batch, channels, rows, columns)", at);
   return detail::conv_transpose("conv_transpose2d", x, weight, bias, how, at);
 }
 
 NEAP_FUNC tensor conv_transpose1d(tensor const& x, tensor const& weight, tensor const& bias, conv_transpose1d_form how,
                                   std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "conv_transpose1d");
   detail::require_rank(x, 3, "conv_transpose1d: takes (batch, channels, length)", at);
   return detail::conv_transpose("conv_transpose1d", x, weight, bias,
                                 {{how.stride}, {how.padding}, {how.output_padding}, {how.dilation}, how.groups}, at);

@@ -241,7 +241,7 @@ NEAP_FUNC bool einsum_run::is_dense(term const& t, std::initializer_list<labels 
 namespace neap::inline v0 {
 
 NEAP_FUNC tensor einsum(std::string_view equation, std::vector<tensor> const& operands, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "einsum");
   return detail::einsum_run(equation, operands, at).run();
 }
 

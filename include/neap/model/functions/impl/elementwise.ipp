@@ -9,12 +9,14 @@ namespace neap::inline v0 {
 namespace detail {
 
 NEAP_FUNC tensor add_operands(operand const& a, operand const& b) {
+  function_scope const named("add");
   if (!a.is_tensor()) return add_operands(b, a);
   if (!b.is_tensor()) return apply(op::add_scalar{b.number()}, {a.get()}, a.at());
   return apply(op::add{}, {a.get(), b.get()}, a.at());
 }
 
 NEAP_FUNC tensor multiply_operands(operand const& a, operand const& b) {
+  function_scope const named("mul");
   if (!a.is_tensor()) return multiply_operands(b, a);
   if (!b.is_tensor()) return apply(op::mul_scalar{b.number()}, {a.get()}, a.at());
   return apply(op::mul{}, {a.get(), b.get()}, a.at());
@@ -27,12 +29,18 @@ namespace neap::inline v0 {
 namespace detail {
 
 NEAP_FUNC tensor subtract_operands(operand const& a, operand const& b) {
+  function_scope const named("sub");
   if (!b.is_tensor()) return apply(op::add_scalar{-b.number()}, {a.get()}, a.at());
   if (!a.is_tensor()) return apply(op::add_scalar{a.number()}, {apply(op::neg{}, {b.get()}, b.at())}, b.at());
   return apply(op::sub{}, {a.get(), b.get()}, a.at());
 }
 
 NEAP_FUNC tensor divide_operands(operand const& a, operand const& b) {
+  function_scope const named("div");
+  if (!b.is_tensor() && !a.get().is_empty() && !is_floating(a.get().element()) && a.get().element() != dtype::boolean)
+    if (!has_number(dtype::i64, 1 / b.number()))  // x / s is x * (1 / s)
+      throw_error(context_access::place(a.at()), {"div: by ", b.number(), ", which ", a.get().type(),
+                                                  " has no quotients for: cast it to a floating type first"});
   if (!b.is_tensor()) return apply(op::mul_scalar{1 / b.number()}, {a.get()}, a.at());
   if (!a.is_tensor()) return apply(op::mul_scalar{a.number()}, {apply(op::reciprocal{}, {b.get()}, b.at())}, b.at());
   return apply(op::div{}, {a.get(), b.get()}, a.at());
@@ -63,7 +71,10 @@ NEAP_FUNC tensor elu(tensor const& x, double alpha, std::source_location at) {
   return apply(op::elu{.alpha = alpha}, {x}, at);
 }
 
-NEAP_FUNC tensor pow(tensor const& x, double p, std::source_location at) { return apply(op::pow_scalar{p}, {x}, at); }
+NEAP_FUNC tensor pow(tensor const& x, double p, std::source_location at) {
+  function_scope const named("pow");
+  return apply(op::pow_scalar{p}, {x}, at);
+}
 
 NEAP_FUNC tensor add(tensor const& a, tensor const& b, std::source_location at) { return apply(op::add{}, {a, b}, at); }
 

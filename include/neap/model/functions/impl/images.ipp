@@ -8,31 +8,31 @@
 namespace neap::inline v0 {
 
 NEAP_FUNC tensor max_pool2d(tensor const& x, op::max_pool2d how, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "max_pool2d");
   return apply(how, {contiguous(x)});
 }
 
 NEAP_FUNC tensor avg_pool2d(tensor const& x, op::avg_pool2d how, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "avg_pool2d");
   return apply(how, {contiguous(x)});
 }
 
 NEAP_FUNC tensor adaptive_avg_pool2d(tensor const& x, std::int64_t rows, std::int64_t columns,
                                      std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "adaptive_avg_pool2d");
   return apply(op::adaptive_avg_pool2d{rows, columns}, {contiguous(x)});
 }
 
 NEAP_FUNC tensor interpolate(tensor const& x, std::int64_t rows, std::int64_t columns, op::interpolate how,
                              std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "interpolate");
   how.out_h = rows, how.out_w = columns;
   return apply(how, {contiguous(x)});
 }
 
 NEAP_FUNC tensor batch_norm(tensor const& x, tensor const& weight, tensor const& bias, tensor const& running_mean,
                             tensor const& running_variance, batch_norm_form how, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "batch_norm");
   tensor const dense = contiguous(x);
   if (how.fixed_statistics || !context_access::is_training()) {
     auto const used = [&](tensor const& statistic) { return cast(statistic, computed_in(x.element())); };
@@ -41,8 +41,8 @@ NEAP_FUNC tensor batch_norm(tensor const& x, tensor const& weight, tensor const&
   }
   auto const out = apply_all(op::batch_norm{how.epsilon}, {dense, weight, bias});
   if (x.count() == 0)
-    throw_error(context_access::place(at), {"batch_norm: there are no elements to take statistics of, was given ",
-                                            x.type(), ": leave out empty batches"});
+    throw_error(context_access::place(at), {"batch_norm: there are no elements to take statistics of, got ", x.type(),
+                                            ": leave out empty batches"});
   auto const count = x.count() / x.size(1);
   apply_all(op::batch_norm_update{how.momentum, how.epsilon, count}, {running_mean, running_variance, out[1], out[2]});
   return out[0];
@@ -50,7 +50,7 @@ NEAP_FUNC tensor batch_norm(tensor const& x, tensor const& weight, tensor const&
 
 NEAP_FUNC tensor group_norm(tensor const& x, tensor const& weight, tensor const& bias, std::int64_t groups,
                             double epsilon, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "group_norm");
   return apply(op::group_norm{groups, epsilon}, {contiguous(x), weight, bias});
 }
 

@@ -23,20 +23,20 @@ namespace neap::inline v0 {
 
 NEAP_FUNC tensor binary_cross_entropy_with_logits_loss(tensor const& logits, tensor const& targets, loss_reduction how,
                                                        std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "binary_cross_entropy_with_logits");
   return detail::reduced_loss(apply(op::binary_cross_entropy{}, {logits, detail::targets_for(logits, targets)}), how);
 }
 
 NEAP_FUNC tensor binary_cross_entropy_loss(tensor const& probabilities, tensor const& targets, loss_reduction how,
                                            std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "binary_cross_entropy");
   tensor const t = detail::targets_for(probabilities, targets);
   return detail::reduced_loss(apply(op::binary_cross_entropy{true}, {probabilities, t}), how);
 }
 
 NEAP_FUNC tensor kl_divergence_loss(tensor const& log_probabilities, tensor const& targets, kl_divergence_form how,
                                     std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "kl_divergence");
   tensor const x = detail::in_full(log_probabilities), t = detail::in_full(targets);
   if (x.shape() != t.shape())
     throw_error(context_access::place(at), {"kl_divergence: shapes differ, ", x.shape(), " and ", t.shape()});
@@ -54,13 +54,13 @@ NEAP_FUNC tensor kl_divergence_loss(tensor const& log_probabilities, tensor cons
 
 NEAP_FUNC tensor huber_loss(tensor const& x, tensor const& y, double delta, loss_reduction how,
                             std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "huber");
   return detail::reduced_loss(apply(op::huber{delta}, {x, y}), how);
 }
 
 NEAP_FUNC tensor smooth_l1_loss(tensor const& x, tensor const& y, double beta, loss_reduction how,
                                 std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "smooth_l1");
   if (x.shape() != y.shape())
     throw_error(context_access::place(at), {"smooth_l1: shapes differ, ", x.shape(), " and ", y.shape()});
   if (beta != 0) return huber_loss(x, y, beta, how) * (1 / beta);

@@ -8,13 +8,13 @@
 namespace neap::inline v0 {
 
 NEAP_FUNC tensor contiguous(tensor const& x, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "contiguous");
   return x.layout().is_dense() ? x : apply(op::copy{}, {x});
 }
 
 NEAP_FUNC tensor slice(tensor const& x, std::int64_t axis, std::int64_t start, std::int64_t stop,
                        std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "slice");
   int const k = detail::axis_of(x, axis, "slice", at);
   auto const from_end = [&](std::int64_t i) { return i < 0 ? i + x.size(k) : i; };
   return apply(op::slice{k, from_end(start), from_end(stop)}, {x});
@@ -25,7 +25,7 @@ NEAP_FUNC tensor slice(tensor const& x, std::int64_t axis, std::int64_t start, s
 namespace neap::inline v0 {
 
 NEAP_FUNC tensor cast(tensor const& x, dtype to, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "cast");
   return x.element() == to ? x : apply(op::cast{to}, {x});
 }
 
@@ -55,7 +55,7 @@ NEAP_FUNC void assign(tensor const& to, tensor const& x, std::source_location at
 }
 
 NEAP_FUNC tensor reshape(tensor const& x, shape dims, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "reshape");
   std::int64_t rest = 1;
   int open = -1;
   for (int i = 0; i < dims.rank(); ++i) {
@@ -63,7 +63,7 @@ NEAP_FUNC tensor reshape(tensor const& x, shape dims, std::source_location at) {
       detail::with_place(at, [&] { rest = checked_mul(rest, dims[i]); });
     } else {
       if (open >= 0 || dims[i] != -1)
-        throw_error(context_access::place(at), {"reshape: one extent may be -1, was given ", dims});
+        throw_error(context_access::place(at), {"reshape: one extent may be -1, got ", dims});
       open = i;
     }
   }
@@ -78,7 +78,7 @@ NEAP_FUNC tensor reshape(tensor const& x, shape dims, std::source_location at) {
 }
 
 NEAP_FUNC tensor flatten(tensor const& x, std::int64_t first, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "flatten");
   int const from = detail::axis_of(x, first, "flatten", at);
   shape dims;
   std::int64_t rest = 1;
@@ -90,13 +90,13 @@ NEAP_FUNC tensor flatten(tensor const& x, std::int64_t first, std::source_locati
 }
 
 NEAP_FUNC tensor permute(tensor const& x, extents axes, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "permute");
   for (int i = 0; i < axes.rank(); ++i) axes[i] = detail::axis_of(x, axes[i], "permute", at);
   return apply(op::permute{axes}, {x});
 }
 
 NEAP_FUNC tensor transpose(tensor const& x, std::int64_t a, std::int64_t b, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "transpose");
   int const i = detail::axis_of(x, a, "transpose", at), j = detail::axis_of(x, b, "transpose", at);
   extents axes;
   for (int k = 0; k < x.rank(); ++k) axes.push_back(k == i ? j : k == j ? i : k);
@@ -104,7 +104,7 @@ NEAP_FUNC tensor transpose(tensor const& x, std::int64_t a, std::int64_t b, std:
 }
 
 NEAP_FUNC tensor select(tensor const& x, std::int64_t axis, std::int64_t i, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "select");
   int const k = detail::axis_of(x, axis, "select", at);
   if (i < -x.size(k) || i >= x.size(k))
     throw_error(context_access::place(at), {"select: no place ", i, " on axis ", axis, " of ", x.type()});
@@ -137,7 +137,7 @@ NEAP_FUNC std::vector<tensor> split(tensor const& x, std::int64_t parts, std::in
 }
 
 NEAP_FUNC tensor unsqueeze(tensor const& x, std::int64_t axis, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "unsqueeze");
   shape dims = x.shape();
   auto const place = axis < 0 ? axis + dims.rank() + 1 : axis;
   if (place < 0 || place > dims.rank())
@@ -147,7 +147,7 @@ NEAP_FUNC tensor unsqueeze(tensor const& x, std::int64_t axis, std::source_locat
 }
 
 NEAP_FUNC tensor squeeze(tensor const& x, std::int64_t axis, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "squeeze");
   shape dims = x.shape();
   int const k = detail::axis_of(x, axis, "squeeze", at);
   if (dims[k] != 1)
@@ -157,7 +157,7 @@ NEAP_FUNC tensor squeeze(tensor const& x, std::int64_t axis, std::source_locatio
 }
 
 NEAP_FUNC tensor broadcast_to(tensor const& x, shape const& dims, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "broadcast_to");
   return dims == x.shape() ? x : apply(op::broadcast_to{dims}, {x});
 }
 
@@ -166,7 +166,7 @@ NEAP_FUNC tensor concat(std::vector<tensor> const& parts, std::int64_t axis, std
 }
 
 NEAP_FUNC tensor stack(std::vector<tensor> const& parts, std::int64_t axis, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "stack");
   if (parts.empty()) throw_error(context_access::place(at), {"stack: needs at least one tensor"});
   tensor const& first = parts[0];
   int const rank = first.rank(), k = static_cast<int>(axis < 0 ? axis + rank + 1 : axis);
@@ -185,26 +185,29 @@ NEAP_FUNC tensor stack(std::vector<tensor> const& parts, std::int64_t axis, std:
 
 NEAP_FUNC tensor pad(tensor const& x, std::int64_t axis, std::int64_t before, std::int64_t after, double value,
                      std::source_location at) {
+  if (!x.is_empty()) detail::require_number("pad", x.element(), value, at);
   return apply(op::pad{axis, before, after, value}, {x}, at);
 }
 
 NEAP_FUNC tensor tril(tensor const& x, std::int64_t diagonal, std::source_location at) {
+  function_scope const named("tril");
   return apply(op::triangle{diagonal, false}, {x}, at);
 }
 
 NEAP_FUNC tensor triu(tensor const& x, std::int64_t diagonal, std::source_location at) {
+  function_scope const named("triu");
   return apply(op::triangle{diagonal, true}, {x}, at);
 }
 
 NEAP_FUNC tensor arange(double start, double stop, double step, dtype element, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "arange");
   auto const refuse = [&](auto const& why) {
-    throw_error(context_access::place(at), {"arange: ", why, ", was given ", start, ", ", stop, ", ", step});
+    throw_error(context_access::place(at), {"arange: ", why, ", got ", start, ", ", stop, ", ", step});
   };
   double const count = std::ceil((stop - start) / step);
   if (!(count >= 0 && count < 0x1p53)) refuse("the step must lead from start to stop");
   bool const whole = start == std::floor(start) && step == std::floor(step);
-  if (!is_floating(element) && !whole) refuse("whole numbers need a whole start and step: give a floating type");
+  if (!is_floating(element) && !whole) refuse("whole numbers need a whole start and step: name a floating type");
   std::vector<double> all(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = start + step * static_cast<double>(i);
   tensor numbers = detail::make_copy(all, {static_cast<std::int64_t>(all.size())}, at);
@@ -223,14 +226,15 @@ NEAP_FUNC tensor arange(std::int64_t stop, dtype element, std::source_location a
 }
 
 NEAP_FUNC tensor eye(std::int64_t rows, std::int64_t columns, dtype element, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "eye");
   if (rows < 0 || columns < -1)
-    throw_error(context_access::place(at), {"eye: numbers of rows and columns, was given ", rows, " and ", columns});
+    throw_error(context_access::place(at), {"eye: numbers of rows and columns, got ", rows, " and ", columns});
   tensor const ones = apply(op::fill{{rows, columns < 0 ? rows : columns}, element, 1}, {});
   return triu(tril(ones));
 }
 
 NEAP_FUNC tensor fill(shape const& dims, double value, dtype element, std::source_location at) {
+  detail::require_number("fill", element, value, at);
   return apply(op::fill{dims, element, value}, {}, at);
 }
 

@@ -8,12 +8,12 @@
 namespace neap::inline v0 {
 
 NEAP_FUNC tensor embedding(tensor const& table, tensor const& ids, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "embedding");
   return apply(op::embedding{}, {detail::rows(table), contiguous(ids)});
 }
 
 NEAP_FUNC tensor gather(tensor const& x, tensor const& index, std::int64_t axis, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "gather");
   return apply(op::gather{axis}, {x, contiguous(index)});
 }
 
@@ -31,11 +31,11 @@ NEAP_FUNC tensor index_add(tensor const& x, tensor const& index, tensor const& s
 }
 
 NEAP_FUNC tensor flip(tensor const& x, axis_list const& axes, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "flip");
   std::uint32_t turned = axes.rank() == 0 ? ~0u : 0;
   for (auto axis : axes) {
     auto const bit = 1u << detail::axis_of(x, axis, "flip", at);
-    if (turned & bit) throw_error(context_access::place(at), {"flip: axis ", axis, " is given twice in ", axes});
+    if (turned & bit) throw_error(context_access::place(at), {"flip: axis ", axis, " is named twice in ", axes});
     turned |= bit;
   }
   tensor y = x;
@@ -49,10 +49,10 @@ NEAP_FUNC tensor flip(tensor const& x, axis_list const& axes, std::source_locati
 }
 
 NEAP_FUNC tensor roll(tensor const& x, axis_list const& shifts, axis_list const& axes, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "roll");
   if (axes.rank() == 0 && shifts.rank() == 1) return reshape(roll(reshape(x, {-1}), shifts, {0}), x.shape());
   if (shifts.rank() != axes.rank())
-    throw_error(context_access::place(at), {"roll: takes as many shifts as axes, was given ", shifts, " for ", axes});
+    throw_error(context_access::place(at), {"roll: takes as many shifts as axes, got ", shifts, " for ", axes});
   tensor y = x;
   for (int i = 0; i < axes.rank(); ++i) {
     int const k = detail::axis_of(x, axes[i], "roll", at);
@@ -64,7 +64,7 @@ NEAP_FUNC tensor roll(tensor const& x, axis_list const& shifts, axis_list const&
 }
 
 NEAP_FUNC tensor one_hot(tensor const& ids, std::int64_t classes, dtype element, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "one_hot");
   return apply(op::one_hot{classes, element}, {contiguous(ids)});
 }
 
@@ -75,12 +75,13 @@ NEAP_FUNC ordered topk(tensor const& x, std::int64_t k, op::topk how, std::sourc
 }
 
 NEAP_FUNC ordered sort(tensor const& x, std::int64_t axis, bool descending, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "sort");
   return topk(x, x.size(detail::axis_of(x, axis, "sort", at)), {.axis = axis, .largest = descending});
 }
 
 NEAP_FUNC tensor arg_sort(tensor const& x, std::int64_t axis, bool descending, std::source_location at) {
-  return sort(x, axis, descending, at).places;
+  place_scope const here(at, "arg_sort");
+  return topk(x, x.size(detail::axis_of(x, axis, "arg_sort", at)), {.axis = axis, .largest = descending}).places;
 }
 
 }  // namespace neap::inline v0

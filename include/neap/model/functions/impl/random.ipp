@@ -45,7 +45,7 @@ NEAP_FUNC tensor step_of_draws(std::source_location at) {
 namespace neap::inline v0 {
 
 NEAP_FUNC tensor dropout(tensor const& x, double p, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "dropout");
   if (p == 0 || !context_access::is_training()) return x;
   auto const key = static_cast<std::int64_t>(eager_context::current().draw());
   return apply(op::dropout{p, key}, {x, detail::step_of_draws(at)});
@@ -53,7 +53,7 @@ NEAP_FUNC tensor dropout(tensor const& x, double p, std::source_location at) {
 
 NEAP_FUNC tensor multinomial(tensor const& weights, std::int64_t count, multinomial_form const& how,
                              std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "multinomial");
   op::multinomial o;
   o.count = count, o.replacement = how.replacement;
   o.key = static_cast<std::int64_t>(eager_context::current().draw());

@@ -16,19 +16,23 @@ NEAP_FUNC tensor mean(tensor const& x, axis_list const& axes, bool keepdim, std:
 }
 
 NEAP_FUNC tensor max(tensor const& x, axis_list const& axes, bool keepdim, std::source_location at) {
+  function_scope const named("max");
   return apply(op::max_reduce{axes, keepdim}, {x}, at);
 }
 
 NEAP_FUNC tensor min(tensor const& x, axis_list const& axes, bool keepdim, std::source_location at) {
+  function_scope const named("min");
   return apply(op::min_reduce{axes, keepdim}, {x}, at);
 }
 
 NEAP_FUNC tensor any(tensor const& x, axis_list const& axes, bool keepdim, std::source_location at) {
+  function_scope const named("any");
   detail::require_booleans("any", x, at);
   return apply(op::max_reduce{axes, keepdim}, {x}, at);
 }
 
 NEAP_FUNC tensor all(tensor const& x, axis_list const& axes, bool keepdim, std::source_location at) {
+  function_scope const named("all");
   detail::require_booleans("all", x, at);
   return apply(op::min_reduce{axes, keepdim}, {x}, at);
 }
@@ -38,7 +42,7 @@ NEAP_FUNC tensor cumsum(tensor const& x, std::int64_t axis, bool reverse, std::s
 }
 
 NEAP_FUNC tensor var(tensor const& given, axis_list const& axes, variance_form how, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "var");
   tensor const x = detail::in_full(given);
   double n = axes.empty() ? static_cast<double>(x.count()) : 1;
   for (auto k : axes) n *= static_cast<double>(x.size(detail::axis_of(x, k, "var", at)));
@@ -61,7 +65,7 @@ NEAP_FUNC void require_axes(tensor const& x, axis_list const& axes, char const* 
 namespace neap::inline v0 {
 
 NEAP_FUNC tensor logsumexp(tensor const& given, axis_list const& axes, bool keepdim, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "logsumexp");
   tensor const x = detail::in_full(given);
   detail::require_axes(x, axes, "logsumexp", at);
   tensor top;  // subtracted and added: a constant for the gradient
@@ -75,10 +79,10 @@ NEAP_FUNC tensor logsumexp(tensor const& given, axis_list const& axes, bool keep
 }
 
 NEAP_FUNC tensor norm(tensor const& given, double p, axis_list const& axes, bool keepdim, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "norm");
   tensor const x = detail::in_full(given);
   if (!is_floating(x.element()))
-    throw_error(context_access::place(at), {"norm: needs a floating type, was given ", x.type(), ": cast it first"});
+    throw_error(context_access::place(at), {"norm: needs a floating type, got ", x.type(), ": cast it first"});
   if (p != p) throw_error(context_access::place(at), {"norm: the exponent must be a number"});
   detail::require_axes(x, axes, "norm", at);
   auto const infinite = std::numeric_limits<double>::infinity();
@@ -104,13 +108,13 @@ NEAP_FUNC tensor norm(tensor const& given, double p, axis_list const& axes, bool
 }
 
 NEAP_FUNC tensor prod(tensor const& given, axis_list const& axes, bool keepdim, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "prod");
   tensor const x = detail::in_full(given);
   tensor y = is_floating(x.element()) ? x : cast(x, dtype::i64);
   std::uint32_t seen = 0;
   for (auto axis : axes) {
     auto const bit = 1u << detail::axis_of(x, axis, "prod", at);
-    if (seen & bit) throw_error(context_access::place(at), {"prod: axis ", axis, " is given twice in ", axes});
+    if (seen & bit) throw_error(context_access::place(at), {"prod: axis ", axis, " is named twice in ", axes});
     seen |= bit;
   }
   shape dims;
@@ -139,7 +143,7 @@ NEAP_FUNC tensor prod(tensor const& given, axis_list const& axes, bool keepdim, 
 
 NEAP_FUNC tensor cosine_similarity(tensor const& given_a, tensor const& given_b, std::int64_t axis, double epsilon,
                                    std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "cosine_similarity");
   tensor const a = detail::in_full(given_a), b = detail::in_full(given_b);
   if (a.element() == dtype::f16)  // epsilon^2 is no number there
     return cast(cosine_similarity(cast(a, dtype::f32), cast(b, dtype::f32), axis, epsilon), dtype::f16);
@@ -153,7 +157,7 @@ NEAP_FUNC tensor cosine_similarity(tensor const& given_a, tensor const& given_b,
 }
 
 NEAP_FUNC tensor stddev(tensor const& given, axis_list const& axes, variance_form how, std::source_location at) {
-  place_scope const here(at);
+  place_scope const here(at, "stddev");
   tensor const x = detail::in_full(given);
   detail::require_axes(x, axes, "stddev", at);
   tensor const v = var(x, axes, how), differs = not_equal(v, 0);

@@ -26,10 +26,9 @@ namespace detail {
 
 NEAP_FUNC void require_width(char const* who, tensor const& x, parameter const& weight) {
   if (weight.is_empty())
-    throw_error(context_access::place({}), {who, ": this module was never made: it was given no widths"});
+    throw_error(context_access::place({}), {who, ": this module was never made: it has no widths"});
   if (x.size(-1) != weight.size(-1))
-    throw_error(context_access::place({}),
-                {who, ": takes inputs of width ", weight.size(-1), ", was given ", x.type()});
+    throw_error(context_access::place({}), {who, ": takes inputs of width ", weight.size(-1), ", got ", x.type()});
 }
 
 }  // namespace detail

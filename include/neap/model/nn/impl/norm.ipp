@@ -73,7 +73,7 @@ NEAP_FUNC tensor batch_norm1d::operator()(tensor const& x, std::source_location 
   scope const within(*this);
   if (x.rank() != 2 && x.rank() != 3)
     throw_error(context_access::place(at),
-                {"batch_norm1d: takes (batch, channels) or (batch, channels, length), was given ", x.type()});
+                {"batch_norm1d: takes (batch, channels) or (batch, channels, length), got ", x.type()});
   return batch_norm2d::operator()(x);
 }
 

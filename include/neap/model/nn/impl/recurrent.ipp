@@ -10,7 +10,7 @@ namespace detail {
 
 NEAP_FUNC void require_state(char const* who, tensor const& s, std::int64_t batch, std::int64_t width) {
   if (shape const needed{batch, width}; s.shape() != needed)
-    throw_error(context_access::place({}), {who, ": the state must have shape ", needed, ", was given ", s.type()});
+    throw_error(context_access::place({}), {who, ": the state must have shape ", needed, ", got ", s.type()});
 }
 
 }  // namespace detail

@@ -30,7 +30,7 @@ NEAP_FUNC tensor rotary::operator()(tensor const& x, std::source_location at) co
   auto const t = x.size(2), d = x.size(3);
   if (t > cosine.size(0) || d != cosine.size(1))
     throw_error(context_access::place(at),
-                {"rotary: has angles for ", cosine.shape(), " tokens and widths, was given ", x.type()});
+                {"rotary: has angles for ", cosine.shape(), " tokens and widths, got ", x.type()});
   tensor const swapped = concat({slice(x, 3, d / 2, d), slice(x, 3, 0, d / 2)}, 3);
   auto const angles = [&](tensor const& table) { return cast(slice(table, 0, 0, t), x.element()); };
   return x * angles(cosine) + swapped * angles(sine);
