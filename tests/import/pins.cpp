@@ -69,6 +69,10 @@ TEST_CASE("pins that a graph file may not have are told in one line") {
         "g.json: nodes[1].pins: graph: op 1 (b) is pinned run_again and keep, which exclude each other");
   CHECK(refused(file("", R"(,"pins":["out"])")) ==
         "g.json: tensors[2].pins[0]: unknown pin \"out\": keep, run_again, run_once, never_in_parts, never_out");
+  CHECK(refused(file("", R"(,"donated":true)")) == "g.json: tensors[2].donated: stands at a buffer, not at a tensor");
+  auto text = file("");
+  text.replace(text.find("\"bytes\""), 0, R"("pins":["keep"],)");
+  CHECK(refused(text) == "g.json: buffers[0].pins: pins stand at nodes and tensors, not at buffers");
 }
 
 TEST_CASE("plan files keep pins, and their plans are right") {

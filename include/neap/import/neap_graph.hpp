@@ -171,6 +171,7 @@ class neap_graph_reader {
           j["donated"].fail("only an input can be donated, not a buffer of kind \"" + kind + "\"");
         b.kind = role::donated, b.donated = true;
       }
+      if (j.has("pins")) j["pins"].fail("pins stand at nodes and tensors, not at buffers");
       buffers_.push_back(std::move(b));
     }
   }
@@ -181,6 +182,7 @@ class neap_graph_reader {
       t.buffer = static_cast<std::size_t>(j["buf"].integer(0, static_cast<std::int64_t>(buffers_.size()) - 1));
       t.layout = layout_in(j);
       t.pins = pins_in(j);
+      if (j.has("donated")) j["donated"].fail("stands at a buffer, not at a tensor");
       check_inside(j, t);
       tensors_.push_back(t);
     }
