@@ -181,8 +181,8 @@ inline int allocate_in_pools(neap::allocation_file file, std::vector<named_pool>
                 neap::detail::counted(pools.size(), "pool").c_str(), optimal ? "proved optimal" : "not proved optimal",
                 static_cast<long long>(total), seconds);
     for (std::size_t k = 0; k < pools.size(); ++k) {
-      std::printf("  %-12s %14lld bytes, %s", pools[k].name.c_str(),
-                  static_cast<long long>(plan.arena_bytes[k]), neap::detail::counted(static_cast<std::size_t>(records_in(k)), "record").c_str());
+      std::printf("  %-12s %14lld bytes, %s", pools[k].name.c_str(), static_cast<long long>(plan.arena_bytes[k]),
+                  neap::detail::counted(static_cast<std::size_t>(records_in(k)), "record").c_str());
       if (pools[k].pool.capacity != INT64_MAX)
         std::printf(", capacity %lld", static_cast<long long>(pools[k].pool.capacity));
       if (in_pieces) std::printf(", %s", neap::detail::counted(plan.piece_bytes[k].size(), "piece").c_str());

@@ -365,9 +365,9 @@ int plan_once(plan_options const& o, plan_job& job) {
     if (!found.fits) j["why_not"] = found.why_not();
     print_json(j);
   } else {
-    using neap::detail::counted;
     using neap::readable_bytes;
     using neap::readable_seconds;
+    using neap::detail::counted;
     auto const bytes = [](neap::bytes_t b) { return readable_bytes(static_cast<double>(b)); };
     std::printf("%-12s %14s %14s\n", g.name.c_str(), "as it came", "planned");
     std::printf("%-12s %14s %14s   %s\n", "peak", bytes(found.original.peak_bytes).c_str(), bytes(p.peak_bytes).c_str(),
@@ -378,10 +378,10 @@ int plan_once(plan_options const& o, plan_job& job) {
                 bytes(p.resident_bytes).c_str());
     std::printf("%-12s %14s %14s   no order, recomputation or swapping gets below\n", "bound", "",
                 bytes(found.lower_bound_bytes).c_str());
-    std::printf(
-        "%s recomputed, %zu in parts (up to %lld), %s, %s, %s; %s in %.2f s; verified\n", counted(copies, "op").c_str(),
-        cut, static_cast<long long>(most_parts), counted(stores, "store").c_str(), counted(loads, "load").c_str(),
-        counted(waits, "wait").c_str(), counted(found.candidates, "candidate").c_str(), found.seconds);
+    std::printf("%s recomputed, %zu in parts (up to %lld), %s, %s, %s; %s in %.2f s; verified\n",
+                counted(copies, "op").c_str(), cut, static_cast<long long>(most_parts),
+                counted(stores, "store").c_str(), counted(loads, "load").c_str(), counted(waits, "wait").c_str(),
+                counted(found.candidates, "candidate").c_str(), found.seconds);
     std::fputs(found.summary().c_str(), stdout);
     if (o.profile) show_profile(found, reading, verifying, elapsed());
   }

@@ -33,8 +33,8 @@ int run(verify_options const& o) {
     print_json(j);
   } else if (verdict.ok()) {
     std::printf("%s: right: %s, peak %lld bytes, arena %lld bytes\n", o.plan_path.c_str(),
-                neap::detail::counted(p.planned.steps.size(), "step").c_str(), static_cast<long long>(p.planned.peak_bytes),
-                static_cast<long long>(p.planned.arena_bytes));
+                neap::detail::counted(p.planned.steps.size(), "step").c_str(),
+                static_cast<long long>(p.planned.peak_bytes), static_cast<long long>(p.planned.arena_bytes));
   }
   if (!verdict.ok()) complain(o.plan_path + ": " + verdict.message());
   return verdict.ok() ? fine : bad_input;

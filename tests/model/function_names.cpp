@@ -44,7 +44,10 @@ TEST_CASE("functions whose operator has another name") {
   check({
       {"max", [] { max(x(), 7); }},
       {"max", [] { max(none); }},
-      {"max", [] { max(x(), {0, 0}); }},
+      {"max",
+       [] {
+         max(x(), {0, 0});
+       }},
       {"min", [] { min(x(), -8); }},
       {"min", [] { min(none); }},
       {"any", [] { any(masks, 7); }},
@@ -69,8 +72,15 @@ TEST_CASE("functions whose operator has another name") {
       {"div", [] { (void)(masks / 2); }},
       {"div", [] { (void)(1 / masks); }},
       {"div", [] { (void)(none / 2); }},
-      {"batch_norm", [] { evaluation const e; batch_norm(tensor::ones({1, 2, 8, 8}), v, v, v, v); }},
-      {"batch_norm", [] { batch_norm(tensor::ones({1, 2, 8, 8}), v, v, v, v); }},
+      {"batch_norm",
+       [] {
+         evaluation const e;
+         batch_norm(tensor::ones({1, 2, 8, 8}), v, v, v, v);
+       }},
+      {"batch_norm",
+       [] {
+         batch_norm(tensor::ones({1, 2, 8, 8}), v, v, v, v);
+       }},
   });
 }
 
@@ -100,8 +110,14 @@ TEST_CASE("functions made of several operators") {
       {"reshape", [] { reshape(none, {1}); }},
       {"flatten", [] { flatten(none); }},
       {"transpose", [] { transpose(none); }},
-      {"stack", [] { stack({x(), whole}); }},
-      {"stack", [] { stack({x(), none}); }},
+      {"stack",
+       [] {
+         stack({x(), whole});
+       }},
+      {"stack",
+       [] {
+         stack({x(), none});
+       }},
       {"squeeze", [] { squeeze(none, 0); }},
       {"masked_fill", [] { masked_fill(none, masks, 1); }},
       {"masked_fill", [] { masked_fill(x(), none, 1); }},
@@ -113,9 +129,15 @@ TEST_CASE("functions made of several operators") {
       {"sort", [] { sort(x(), 7); }},
       {"arg_sort", [] { arg_sort(x(), 7); }},
       {"arg_sort", [] { arg_sort(none); }},
-      {"conv1d", [&] { conv1d(seq, tensor::ones({4, 2, 3}), v); }},
+      {"conv1d",
+       [&] {
+         conv1d(seq, tensor::ones({4, 2, 3}), v);
+       }},
       {"conv1d", [&] { conv1d(seq, none, {}); }},
-      {"conv3d", [&] { conv3d(volume, tensor::ones({4, 2, 3, 3, 3}), v); }},
+      {"conv3d",
+       [&] {
+         conv3d(volume, tensor::ones({4, 2, 3, 3, 3}), v);
+       }},
       {"conv_transpose2d", [] { conv_transpose2d(none, y, {}); }},
       {"attention", [&] { attention(q, none, k); }},
       {"plain_attention", [&] { plain_attention(q, wide, wide); }},

@@ -301,13 +301,17 @@ constexpr void a_model_holds_no_pointers_to_modules_so_hold_them_by_value_or_in_
 template <class Type>
 constexpr void a_model_holds_modules_in_vector_array_tuple_optional_unique_ptr_or_map_of_strings() = delete;
 template <class Type>
+constexpr void a_function_hides_what_it_captures_so_hold_the_module_itself() = delete;
+template <class Type>
 constexpr void this_class_is_no_aggregate_drop_its_constructor_or_add_neap_fields() = delete;
 
 template <class T>
 concept any_range = requires(T& x) {
   x.begin();
   x.end();
-};
+} || requires { typename T::container_type; };  // std::queue, std::stack
+template <class T>
+concept erased_function = requires(T& x) { x.target_type(); };  // std::function
 template <class T>
 constexpr bool is_pointer_like = std::is_pointer_v<T> || is_shared<T>::value || hides_modules<T>();
 
@@ -317,6 +321,7 @@ constexpr void refuse_part() {
   if constexpr (is_pointer_like<T>) a_model_holds_no_pointers_to_modules_so_hold_them_by_value_or_in_unique_ptr<T>();
   else if constexpr (any_range<T>)
     a_model_holds_modules_in_vector_array_tuple_optional_unique_ptr_or_map_of_strings<T>();
+  else if constexpr (erased_function<T>) a_function_hides_what_it_captures_so_hold_the_module_itself<T>();
   else this_class_is_no_aggregate_drop_its_constructor_or_add_neap_fields<T>();
   static_assert(
       !is_pointer_like<T>,
@@ -325,8 +330,11 @@ constexpr void refuse_part() {
   static_assert(is_pointer_like<T> || !any_range<T>,
                 "neap: this container cannot be looked into: hold modules in std::vector, std::array, std::tuple, "
                 "std::optional, std::unique_ptr or std::map<std::string, ...>");
+  static_assert(!erased_function<T>,
+                "neap: a std::function cannot be looked into, and could hide a weight: hold the module itself, and "
+                "write functions without weights into operator()");
   static_assert(
-      is_pointer_like<T> || any_range<T> || std::is_aggregate_v<T>,
+      is_pointer_like<T> || any_range<T> || erased_function<T> || std::is_aggregate_v<T>,
       "neap: this member cannot be looked into, and could hide a weight: make it a plain struct (no constructor "
       "of its own, no private or virtual members: give members their values where they are declared), or add "
       "friend auto neap_fields(my_module& self) { return std::tie(self.member, ...); }");

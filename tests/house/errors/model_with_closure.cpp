@@ -1,4 +1,5 @@
-// expect: neap: this member cannot be looked into, and could hide a weight: make it a plain struct (no constructor
+// expect: a_function_hides_what_it_captures_so_hold_the_module_itself() [with Type = std::function<neap::v0::tensor(neap::v0::tensor)>]
+// expect: neap: a std::function cannot be looked into, and could hide a weight: hold the module itself
 #include <neap/model/parameters.hpp>
 
 #include <functional>
