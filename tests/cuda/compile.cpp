@@ -232,6 +232,54 @@ TEST_CASE("weights and states stay on the device: a call copies the batch in, th
   CHECK(problems() == "");
 }
 
+TEST_CASE("values between graphs stay on the device: of them, only what decides is copied") {
+  auto const f = [](training& t, tensor const& x) {
+    tensor h = tanh(t.model.in(x));
+    if (item<float>(mean(abs(h))) < 1e-6F) return h;
+    tensor const g = tanh(t.model.middle(h));
+    if (item<float>(max(g)) > 100.0F) return g;
+    assign(h, h + g * 0.5);
+    auto const least = item<float>(min(h));
+    if (least > 100.0F) return h;
+    ++t.calls;
+    return mean(t.model.out(h - g) * least);
+  };
+  for (bool const captured : {true, false}) {
+    CAPTURE(captured);
+    simulated_device::reset(13 + captured);
+    training there = new_training(), here = new_training();
+    cuda_backend backend;
+    compile_options options;
+    options.run.graph = captured;
+    auto step = compile(f, backend, options);
+    auto const call = [&](int i) {
+      tensor x = sample(i, 64);
+      CHECK(step(there, x).item<float>() == f(here, x).item<float>());
+    };
+    for (int i = 0; i < 4; ++i) call(i);
+    auto const first = simulated_device::operations().size();
+    auto const memory = simulated_device::counts().memory;
+    constexpr int calls = 5;
+    for (int i = 4; i < 4 + calls; ++i) call(i);
+    constexpr std::size_t batch_bytes = 64 * 16 * sizeof(float), kept_bytes = 64 * 24 * sizeof(float);
+    std::size_t in = 0, out = 0, kept = 0;
+    auto const all = simulated_device::operations();
+    for (std::size_t k = first; k < all.size(); ++k) {
+      auto const& o = all[k];
+      if (o.kind == device_work::copy_to_device) in += o.bytes;
+      if (o.kind == device_work::copy_to_host) out += o.bytes;
+      kept += o.kind == device_work::copy_on_device && o.bytes == kept_bytes;
+    }
+    CHECK(in >= calls * batch_bytes);
+    CHECK(in < calls * (batch_bytes + 2048));
+    CHECK(out < calls * 2048);
+    CHECK(kept >= 2 * calls);
+    CHECK(simulated_device::counts().memory == memory);
+    CHECK(content_of(there) == content_of(here));
+    CHECK(problems() == "");
+  }
+}
+
 TEST_CASE("several models share graphs, others go, and what they had on the device is freed") {
   simulated_device::reset(7);
   cuda_backend backend;

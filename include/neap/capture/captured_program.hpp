@@ -180,7 +180,7 @@ struct captured_program {
   };
 
   /// Memory of an exception's tensor, which the call gives its data.
-  struct carried_storage {
+  struct thrown_storage {
     std::shared_ptr<tensor_storage> to;
     std::uint32_t made;
   };
@@ -202,10 +202,10 @@ struct captured_program {
   std::vector<container_write> containers;
   std::vector<element> elements;  // of all stages
   std::vector<tensor_origin> result;
-  std::vector<std::uint32_t> result_cells;  // expressions
-  std::string result_bytes;                 // plain values and structure
-  std::exception_ptr thrown;                // on a device: what the call ends by in place of a result
-  std::vector<carried_storage> carried;     // by that
+  std::vector<std::uint32_t> result_cells;      // expressions
+  std::string result_bytes;                     // plain values and structure
+  std::exception_ptr thrown;                    // on a device: what the call ends by in place of a result
+  std::vector<thrown_storage> thrown_storages;  // by that
 
   std::vector<captured_stage> stages;  // none: one without host work
   std::vector<made_row> made_rows;     // as `made`, in terms of rows
@@ -214,8 +214,8 @@ struct captured_program {
 };
 
 /// Gives what an exception carries its data; `made` has the storages that the call made.
-inline void fill_carried(captured_program const& c, std::vector<std::shared_ptr<tensor_storage>> const& made) {
-  for (auto const& x : c.carried)
+inline void fill_thrown(captured_program const& c, std::vector<std::shared_ptr<tensor_storage>> const& made) {
+  for (auto const& x : c.thrown_storages)
     if (auto const bytes = static_cast<std::size_t>(x.to->bytes()); bytes > 0)
       std::memcpy(x.to->data_to_overwrite(), made[x.made]->data(), bytes);
 }

@@ -453,7 +453,7 @@ class recorder final : public computation_listener,
   }
   /// What the exception that ends a call without data carries of the tensors that it has made: storages that live on where
   /// all else has let them go. Their tensors have no history from then on.
-  void carry(captured_program& p) {
+  void keep_thrown(captured_program& p) {
     for (auto made = nodes_made_.rbegin(); made != nodes_made_.rend(); ++made) {
       auto const n = made->lock();
       if (!n || !n->facets) continue;
@@ -464,7 +464,7 @@ class recorder final : public computation_listener,
     for (auto const& made : storages_made_)
       if (auto s = held_outside(made)) {
         auto const row = s->recorded().row;
-        p.carried.push_back({std::move(s), kept(row)});
+        p.thrown_storages.push_back({std::move(s), kept(row)});
       }
   }
   /// After a capture without data that has given its result away: the type of a tensor that it has computed and that
@@ -928,7 +928,7 @@ class recorder final : public computation_listener,
   std::vector<std::source_location>
       read_places_;  // of what the host reads: tracked scalars after those of the beginning
   std::vector<std::function<void()>> containers_begun_;
-  // What carry() needs.
+  // What keep_thrown() needs.
   std::vector<std::weak_ptr<tensor_node>> nodes_made_;
   std::vector<std::weak_ptr<tensor_storage>> storages_made_;
 };

@@ -6,8 +6,12 @@
 //
 // All graphs share one arena on the device. Parameters, buffers and states of the arguments stay there between calls, and
 // are copied back when they are read or saved, and at the end of the compiled function; other tensors are copied in and out
-// by each call. Bits are those of the device's kernels. What the device cannot run is refused, never computed on the host.
-// Needs the CUDA toolkit's headers; kernels are in neap/src_cuda.hpp.
+// by each call. What a graph leaves to later ones of the same call stays on the device, in memory beside the arena, and the
+// host copies what it reads of it. Bits are those of the device's kernels. What the device cannot run is refused, never
+// computed on the host. Needs the CUDA toolkit's headers; kernels are in neap/src_cuda.hpp.
+//
+// A call that updates weights before a read that decides may turn out to need another path: the host copies what such
+// weights were.
 #pragma once
 
 #include <neap/cuda/backend.hpp>
@@ -36,6 +40,7 @@ class cuda_graph_device final : public graph_device {
       : backend_(&backend),
         options_(std::move(options)) {}
   ~cuda_graph_device() override {
+    carried_.clear();
     for (auto const& s : staying_) {
       auto const storage = s.storage.lock();
       if (!storage || !storage->is_elsewhere() || storage->elsewhere() != s.there) continue;
@@ -45,9 +50,13 @@ class cuda_graph_device final : public graph_device {
     }
   }
 
-  std::unique_ptr<device_graph> place(plan<graph> p, std::vector<source_binding> const& sources) override;
+  std::unique_ptr<device_graph> place(plan<graph> p, std::vector<source_binding> const& sources,
+                                      std::vector<std::size_t> const& carried) override;
+  bool carries(tensor_type const& type) const override { return type.bytes() > small_resident_bytes; }
+  void reserve_carried(bytes_t bytes) override;
+  carried_value carried(tensor_type const& type, bytes_t offset) override;
   bytes_t device_bytes() const override {
-    auto bytes = arena_ ? arena_->bytes() : 0;
+    auto bytes = (arena_ ? arena_->bytes() : 0) + (carried_room_ ? carried_room_->bytes() : 0);
     for (auto const& s : staying_)
       if (!s.storage.expired() && s.there->address() != nullptr) bytes += s.own_bytes;
     return bytes;
@@ -68,9 +77,15 @@ class cuda_graph_device final : public graph_device {
 
   cuda_backend* backend_;
   execution_options options_;
-  std::shared_ptr<cuda_device_memory> arena_;
+  struct carried_place {
+    bytes_t offset;  // in the room
+    carried_value value;
+  };
+
+  std::shared_ptr<cuda_device_memory> arena_, carried_room_;
   std::shared_ptr<cuda_pinned_memory> slots_;
   std::vector<staying> staying_;
+  std::vector<carried_place> carried_;
   std::mutex mutex_;  // of graphs_: threads drop graphs
   std::vector<placed_cuda_graph*> graphs_;
 };
@@ -80,7 +95,8 @@ class placed_cuda_graph final : public device_graph {
   using runnable = executable<standard_operators, cuda_backend>;
 
  public:
-  placed_cuda_graph(plan<graph> p, std::vector<source_binding> const& sources, cuda_graph_device& in)
+  placed_cuda_graph(plan<graph> p, std::vector<source_binding> const& sources, std::vector<std::size_t> const& carried,
+                    cuda_graph_device& in)
       : plan_(std::move(p)),
         in_(&in) {
     auto const& g = plan_.graph;
@@ -94,6 +110,9 @@ class placed_cuda_graph final : public device_graph {
           resident[at] > 0 && g.role(g.record(at).first) != role::input && g.bytes(at) > small_resident_bytes;
       sources_.push_back({s.source, stays, s.memory, nullptr});
     }
+    for (auto const i : carried)
+      if (auto const at = g.storage(sources_[i].value); resident[at] > 0)
+        sources_[i].stays = g.bytes(at) > small_resident_bytes;
     for (auto const& b : plan_.buffers)
       if (b.resident &&
           std::ranges::none_of(sources_, [&](auto const& s) { return s.stays && g.storage(s.value) == b.storage; }))
@@ -122,6 +141,20 @@ class placed_cuda_graph final : public device_graph {
     release();
   }
   tensor_ref value(value_id v) override { return last_->run->value(v); }
+  void leave(std::vector<left> const& all) override {
+    auto const stream = in_->backend_->stream();
+    for (auto const& x : all) {
+      auto& to = *x.to.storage;
+      auto& place = static_cast<cuda_resident&>(*x.to.there);
+      check_cuda(cudaMemcpyAsync(place.address(), last_->run->device_value(x.value),
+                                 static_cast<std::size_t>(to.bytes()), cudaMemcpyDeviceToDevice, stream),
+                 "copy of a value for a later graph");
+      (void)to.data_to_overwrite();  // the host's memory
+      to.move_elsewhere(x.to.there);
+      place.written();
+    }
+    if (!all.empty()) check_cuda(cudaStreamSynchronize(stream), "copy of a value for a later graph");
+  }
 
  private:
   friend class cuda_graph_device;
@@ -196,9 +229,9 @@ class placed_cuda_graph final : public device_graph {
   bound_run* last_ = nullptr;
 };
 
-inline std::unique_ptr<device_graph> cuda_graph_device::place(plan<graph> p,
-                                                              std::vector<source_binding> const& sources) {
-  auto made = std::make_unique<placed_cuda_graph>(std::move(p), sources, *this);
+inline std::unique_ptr<device_graph> cuda_graph_device::place(plan<graph> p, std::vector<source_binding> const& sources,
+                                                              std::vector<std::size_t> const& carried) {
+  auto made = std::make_unique<placed_cuda_graph>(std::move(p), sources, carried, *this);
   grow(made->arena_bytes());
   return made;
 }
@@ -219,6 +252,28 @@ inline void cuda_graph_device::grow(bytes_t bytes) {
   }
   arena_.reset();
   arena_ = std::make_shared<cuda_device_memory>(bytes, "graphs");
+}
+
+inline void cuda_graph_device::reserve_carried(bytes_t bytes) {
+  if (bytes <= (carried_room_ ? carried_room_->bytes() : 0)) return;
+  carried_.clear();
+  {
+    std::scoped_lock const alone(mutex_);
+    for (auto* g : graphs_) g->runs_.clear(), g->last_ = nullptr;
+  }
+  carried_room_.reset();
+  carried_room_ = std::make_shared<cuda_device_memory>(bytes, "values between graphs");
+}
+
+inline carried_value cuda_graph_device::carried(tensor_type const& type, bytes_t offset) {
+  for (auto const& c : carried_)
+    if (c.offset == offset && c.value.storage->type() == type) return c.value;
+  auto storage = std::make_shared<tensor_storage>(type, initialiser{}, role::activation);
+  auto there = std::make_shared<cuda_resident>(backend_->device().number, carried_room_->data() + offset,
+                                               storage->bytes(), carried_room_);
+  storage->place_elsewhere(there);
+  carried_.push_back({offset, {storage, there}});
+  return carried_.back().value;
 }
 
 inline std::vector<std::shared_ptr<cuda_resident>> cuda_graph_device::places_of(

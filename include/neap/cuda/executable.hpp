@@ -72,6 +72,12 @@ class executable<Ops, cuda_backend> : detail::launch_list<Ops, cuda_backend> {
   /// are copied at the first call.
   tensor_ref value(value_id v) const;
 
+  /// Where a value that is kept is on the device, until the next step that uses this memory.
+  std::byte const* device_value(value_id v) const {
+    auto const& g = plan_.graph;
+    return address_[g.storage(v)] + g.layout(v).offset * size_of(g.type(v).element);
+  }
+
   /// Weights and states to the model's memory. Throws neap::error if a copy fails.
   void sync() {
     for (auto const& r : memory_of_step_->residents) come_back(r);
@@ -230,7 +236,8 @@ void executable<Ops, cuda_backend>::place(std::span<source_binding const> source
   for (auto const& b : plan_.buffers) {
     if (!b.resident) continue;
     auto const* const x = binding[b.storage];
-    bool const is_input = g.role(g.record(b.storage).first) == role::input;
+    bool const is_input = g.role(g.record(b.storage).first) == role::input &&
+                          !(x && x->storage && memory_of_step_ && memory_of_step_->find(x->storage));
     if (!is_input && !x) continue;  // build() refuses it, if an op reads it
     bool const stays = !is_input && x->storage && g.bytes(b.storage) > detail::small_resident_bytes;
     void const* const key = x && x->storage ? static_cast<void const*>(x->storage) : x ? x->memory : nullptr;

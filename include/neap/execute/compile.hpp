@@ -296,7 +296,10 @@ class compiled_base {
   std::unique_ptr<device_graph> placed(plan<graph> p, std::vector<source_binding> const& bindings,
                                        std::vector<captured_stage::source> const& sources,
                                        std::vector<tensor> const& constants) {
-    auto made = device_->place(std::move(p), bindings);
+    std::vector<std::size_t> carried;
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      if (sources[i].what == captured_stage::source::kind::row) carried.push_back(i);
+    auto made = device_->place(std::move(p), bindings, carried);
     for (std::size_t i = 0; i < sources.size(); ++i)
       if (sources[i].what == captured_stage::source::kind::constant)
         made->bind(i, constants[sources[i].number].storage());
@@ -530,6 +533,9 @@ inline void compiled_base::plan_stage(planned_stage& to, captured_stage s, bytes
         made.run =
             std::make_unique<bound_graph>(std::move(planned), std::move(bindings), backend_, options_.run, arena_);
     } catch (error const& e) { throw no_plan{refusal(e)}; }
+  to.kept_bytes = 0;
+  for (auto const& k : s.kept)
+    if (!device_ || device_->carries(k.type)) to.kept_bytes += align_up(k.type.bytes(), 64);
   to.captured = std::move(s), to.run = std::move(made.run), to.on_device = std::move(made.on_device);
   to.sources = std::move(made.sources);
   to.kept = std::move(made.kept), to.ops = std::move(made.ops), to.scalars = std::move(made.scalars);
@@ -924,7 +930,7 @@ class compiled_function : public detail::compiled_base {
       else return invoke(frame, numbers);
     }
     if (g.captured.thrown) {
-      detail::fill_carried(g.captured, r.made);
+      detail::fill_thrown(g.captured, r.made);
       commit(g.captured, c.arguments, r);
       std::rethrow_exception(g.captured.thrown);
     }
@@ -1025,12 +1031,14 @@ class compiled_function : public detail::compiled_base {
     for (auto const& c : begin.cells) std::memcpy(&cells.emplace_back(0), c.value, c.bytes);
     std::scoped_lock const alone(running_);
     if (!device_) arena_.grow(first.arena_bytes);
-    detail::staged_run running(begin, paths.tape, cells, log, arena_.memory(), options_.run.step_seconds);
+    else detail::with_place(at_, [&] { device_->reserve_carried(static_cast<bytes_t>(first.arena_bytes)); });
+    detail::staged_run running(begin, paths.tape, cells, log, arena_.memory(), device_.get(),
+                               options_.run.step_seconds);
     auto outcome = detail::staged_run::outcome::failed;
     std::exception_ptr thrown;
     auto const build = [&](detail::planned_stage& last) {
       thrown = last.end->thrown;
-      detail::fill_carried(*last.end, running.made());
+      detail::fill_thrown(*last.end, running.made());
       if constexpr (std::is_same_v<Kept, std::tuple<>>) return;
       if (thrown) return;
       result.emplace(*static_cast<Kept const*>(last.result.get()));
@@ -1113,7 +1121,7 @@ class compiled_function : public detail::compiled_base {
       if (c.mark) *c.mark = {};
     take_back(end);
     end.handles.clear();
-    if (thrown && !rec.unusable()) rec.carry(path.program);
+    if (thrown && !rec.unusable()) rec.keep_thrown(path.program);
     if (path.growth) return path;
     if (!rec.unusable()) {
       std::vector<std::uint32_t> also_kept;

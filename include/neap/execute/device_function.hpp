@@ -157,7 +157,7 @@ class device_function : public compiled_function<F> {
         walk_again();
         continue;
       }
-      if (failed || is_refusal(path.program.thrown) || !path.program.carried.empty())
+      if (failed || is_refusal(path.program.thrown) || !path.program.thrown_storages.empty())
         return run_once<R>(frame, numbers, calls, lock, begun, n, to, std::move(path), log, reads);
       if (path.unusable) refuse(path);
       this->why_.clear();

@@ -13,6 +13,12 @@
 
 namespace neap::inline v0::detail {
 
+/// Memory of the device in which graphs of one call leave a value to later ones. The host reads it by storage->data().
+struct carried_value {
+  std::shared_ptr<tensor_storage> storage;
+  std::shared_ptr<storage_elsewhere> there;
+};
+
 /// A planned graph on a device. Its sources are numbered as they were given.
 class device_graph {
  public:
@@ -31,6 +37,12 @@ class device_graph {
   virtual void operator()() = 0;
   /// A value that the graph keeps, in the host's memory, until the next run.
   virtual tensor_ref value(value_id v) = 0;
+  struct left {
+    value_id value;  // dense
+    carried_value to;
+  };
+  /// Copies values that the graph keeps, on the device, after a run.
+  virtual void leave(std::vector<left> const& all) = 0;
 };
 
 class graph_device {
@@ -41,9 +53,16 @@ class graph_device {
   virtual ~graph_device() = default;
 
   /// Places the plan in the arena, which grows where it has to. Sources are values of the plan: those with a storage or
-  /// memory are bound to it, others before each run.
-  virtual std::unique_ptr<device_graph> place(plan<graph> p, std::vector<source_binding> const& sources) = 0;
-  /// The arena, and the weights and states that stay on the device.
+  /// memory are bound to it, others before each run. `carried`: the numbers of sources that are bound to carried values.
+  virtual std::unique_ptr<device_graph> place(plan<graph> p, std::vector<source_binding> const& sources,
+                                              std::vector<std::size_t> const& carried) = 0;
+  /// Whether a value of this type is carried on the device: smaller ones are copied with other small ones.
+  virtual bool carries(tensor_type const& type) const = 0;
+  /// Makes room for carried values of so many bytes in all, before a call.
+  virtual void reserve_carried(bytes_t bytes) = 0;
+  /// The memory at this offset of that room, the same from call to call.
+  virtual carried_value carried(tensor_type const& type, bytes_t offset) = 0;
+  /// The arena, the room of carried values, and the weights and states that stay on the device.
   virtual bytes_t device_bytes() const = 0;
 };
 

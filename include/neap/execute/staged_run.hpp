@@ -5,6 +5,8 @@
 // One arena serves all stages. What later stages need of a stage is moved to the arena's end when it has run:
 //
 //   |<- stage k: its operators                 ...|<- made by stage k - 1 |<- made before that |
+//
+// On a device, it is moved to other memory there, from which later stages read it. The host copies what it needs of it.
 #pragma once
 
 #include <neap/capture/argument_state.hpp>
@@ -36,22 +38,19 @@ struct planned_stage {
   byte_block scalars;
   bool throws_late = false;     // an operator may throw when another has written memory of arguments
   bytes_t peak = 0;             // of the graph in the order of the program
+  bytes_t kept_bytes = 0;       // for later stages
   std::size_t arena_bytes = 0;  // of a first stage: what it and all after it need
   guard_trie guards;
   std::vector<std::unique_ptr<planned_stage>> next;
   std::unique_ptr<captured_program> end;  // the path ends here
   std::shared_ptr<void> result;           // its form, without tensors
 
-  bytes_t kept_bytes() const {
-    bytes_t n = 0;
-    for (auto const& k : captured.kept) n += align_up(k.type.bytes(), 64);
-    return n;
-  }
-  /// What this stage and those after it need of the arena, where `before` bytes are kept at its end.
+  /// What this stage and those after it need of the arena, where `before` bytes are kept at its end; on a device, of the
+  /// memory for what is kept.
   std::size_t needed(bytes_t before = 0) const {
     bytes_t const own = run ? (*run)->arena_bytes() : 0;
-    auto most = static_cast<std::size_t>(std::max(align_up(own, 64), kept_bytes()) + before);
-    for (auto const& n : next) most = std::max(most, n->needed(before + kept_bytes()));
+    auto most = static_cast<std::size_t>(std::max(align_up(own, 64), end ? 0 : kept_bytes) + before);
+    for (auto const& n : next) most = std::max(most, n->needed(before + kept_bytes));
     return most;
   }
 };
@@ -64,12 +63,13 @@ class staged_run {
   enum class outcome : std::uint8_t { ended, missed, failed, shares };
 
   staged_run(argument_state& begin, expression_tape const& tape, std::vector<std::uint64_t> cells, host_log& log,
-             std::span<std::byte> arena, std::vector<seconds_t>* step_seconds = nullptr)
+             std::span<std::byte> arena, graph_device* device, std::vector<seconds_t>* step_seconds = nullptr)
       : begin_(&begin),
         cells_(std::move(cells)),
         values_(tape, cells_),
         log_(&log),
         free_(arena.data() + arena.size()),
+        device_(device),
         step_seconds_(step_seconds) {}
   staged_run(staged_run const&) = delete;
   staged_run& operator=(staged_run const&) = delete;
@@ -135,9 +135,19 @@ class staged_run {
     std::vector<std::uint64_t> cells;
   };
 
-  std::byte*& location(std::uint32_t row) {
+  /// Where a stage has left what it has made.
+  struct location {
+    std::byte* host = nullptr;
+    std::shared_ptr<tensor_storage> carried;  // in place of that: on the device
+  };
+  location& place(std::uint32_t row) {
     if (row >= locations_.size()) locations_.resize(row + std::size_t{1});
     return locations_[row];
+  }
+  /// The same for the host, which copies it if it has to.
+  std::byte const* read(std::uint32_t row) {
+    auto const& at = place(row);
+    return at.carried ? at.carried->data() : at.host;
   }
   void set_cell(std::uint32_t k, std::uint64_t bits) {
     if (k >= cells_.size()) cells_.resize(k + std::size_t{1});
@@ -174,7 +184,10 @@ class staged_run {
         auto const& from = c.sources[i];
         switch (from.what) {
           case kind::argument: bind(s, i, argument(from.number).storage()); break;
-          case kind::row: bind(s, i, location(from.number)); break;
+          case kind::row:
+            if (auto const& at = place(from.number); at.carried) bind(s, i, at.carried);
+            else bind(s, i, at.host);
+            break;
           case kind::external: bind(s, i, externals_[from.number].storage()); break;
           case kind::constant: break;
           case kind::scalar: {
@@ -199,7 +212,7 @@ class staged_run {
     }
     for (auto const& r : c.reads) {
       std::uint64_t bits = 0;
-      std::memcpy(&bits, location(r.row) + r.element * r.bytes, static_cast<std::size_t>(r.bytes));
+      std::memcpy(&bits, read(r.row) + r.element * r.bytes, static_cast<std::size_t>(r.bytes));
       set_cell(r.cell, bits);
     }
     for (auto const& e : c.effects) {
@@ -212,16 +225,27 @@ class staged_run {
     auto const& r = perform(e);
     if (!e.gives_tensor) return set_cell(e.cell, r.bits);
     externals_.push_back(apart(r.made, {}));
-    location(e.row) = externals_.back().storage()->data();
+    place(e.row).host = externals_.back().storage()->data();
     set_cell(e.cell, recorder::digest_of(externals_.back().type()));
   }
-  /// What is kept of the stage is in the host's memory, until the stage runs again.
+  /// What is kept of the stage is on the device for later ones; at the end, and where it is small, in the host's memory
+  /// until the stage runs again.
   void run_on_device(planned_stage& s) {
     is_on_device_ = true;
     (*s.on_device)();
     auto const& kept = s.captured.kept;
-    for (std::size_t k = 0; k < kept.size(); ++k)
-      location(kept[k].row) = static_cast<std::byte*>(s.on_device->value(s.kept[k]).data);
+    std::vector<device_graph::left> left;
+    for (std::size_t k = 0; k < kept.size(); ++k) {
+      auto& at = place(kept[k].row);
+      if (!s.end && device_->carries(kept[k].type)) {
+        left.push_back({s.kept[k], device_->carried(kept[k].type, carried_bytes_)});
+        carried_bytes_ += align_up(kept[k].type.bytes(), 64);
+        at = {nullptr, left.back().to.storage};
+      } else {
+        at = {static_cast<std::byte*>(s.on_device->value(s.kept[k]).data), nullptr};
+      }
+    }
+    s.on_device->leave(left);
   }
   /// Where the stage has left what is kept of it, and that moved to where the next stages leave it alone.
   void keep(planned_stage& s) {
@@ -233,25 +257,25 @@ class staged_run {
     auto const& kept = s.captured.kept;
     for (std::size_t k = 0; k < kept.size(); ++k) {
       auto const at = (*s.run)->value(s.kept[k]);
-      location(kept[k].row) = static_cast<std::byte*>(at.data);
+      place(kept[k].row).host = static_cast<std::byte*>(at.data);
       moves.push_back({static_cast<std::byte*>(at.data), k});
     }
     if (s.end) return;
     std::sort(moves.begin(), moves.end(), [](auto const& a, auto const& b) { return a.from > b.from; });
-    auto const place = [&](std::size_t k) {
-      auto*& at = location(kept[k].row);
+    auto const move_to_end = [&](std::size_t k) {
+      auto*& at = place(kept[k].row).host;
       auto const bytes = kept[k].type.bytes();
       free_ -= align_up(bytes, 64);
       if (bytes > 0) std::memmove(free_, at, static_cast<std::size_t>(bytes));
       at = free_;
     };
     for (std::size_t i = 0; i < moves.size(); ++i)
-      if (i == 0 || moves[i].from != moves[i - 1].from) place(moves[i].k);
+      if (i == 0 || moves[i].from != moves[i - 1].from) move_to_end(moves[i].k);
     // What the plan has in one place is apart from now on.
     for (std::size_t i = 1; i < moves.size(); ++i)
       if (moves[i].from == moves[i - 1].from) {
-        location(kept[moves[i].k].row) = location(kept[moves[i - 1].k].row);
-        place(moves[i].k);
+        place(kept[moves[i].k].row).host = place(kept[moves[i - 1].k].row).host;
+        move_to_end(moves[i].k);
       }
   }
   void save(tensor_storage& s) {
@@ -270,7 +294,7 @@ class staged_run {
 
   std::shared_ptr<tensor_storage> copy_of(std::uint32_t row, tensor_type const& type, made_as const& as = {}) {
     auto to = unwritten_storage(type, as);
-    if (to->bytes() > 0) std::memcpy(to->data(), location(row), static_cast<std::size_t>(to->bytes()));
+    if (to->bytes() > 0) std::memcpy(to->data(), read(row), static_cast<std::size_t>(to->bytes()));
     return to;
   }
   host_result const& perform(captured_stage::host_call const& c) {
@@ -317,8 +341,10 @@ class staged_run {
   std::vector<std::uint64_t> cells_;
   expression_values values_;
   host_log* log_;
-  std::byte* free_;  // the end of what stages may use
-  std::vector<std::byte*> locations_;
+  std::byte* free_;            // the end of what stages may use
+  graph_device* device_;       // null: graphs run on the host
+  bytes_t carried_bytes_ = 0;  // on the device, so far
+  std::vector<location> locations_;
   std::vector<seconds_t>* step_seconds_;  // of the graph that ran last; at the end, of all
   std::vector<seconds_t> seconds_;
   std::vector<tensor> elements_, externals_;
