@@ -1,4 +1,5 @@
-// Errors begin with the user's line and the name of the public function that was called, whatever operators it is made of.
+// Errors begin with the user's line and the name of the public function that was called, whatever operators it is made
+// of.
 #include <neap/model/model.hpp>
 
 #include "../support/message.hpp"

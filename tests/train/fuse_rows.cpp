@@ -110,7 +110,7 @@ TEST_CASE("a norm takes the addition in front of it, and what follows") {
     auto const y = e.add(op::softmax{}, {e.add(op::mul_scalar{0.5}, {sum})[0]})[0];
     e.keep(e.add(op::relu{}, {e.add(op::mul{}, {y, w})[0]})[0], role::output);
     CHECK(rows_fused(std::move(e)) ==
-          "t0 = add(x0, x1); t1 = mul_scalar(t0) {value 0.500000} > softmax > t0 = mul(x0, x1); t1 = relu(t0)");
+          "t0 = add(x0, x1); t1 = mul_scalar(t0) {value 0.5} > softmax > t0 = mul(x0, x1); t1 = relu(t0)");
   }
   SUBCASE("a result with other readers") {
     auto const y = e.add(op::softmax{}, {x})[0];

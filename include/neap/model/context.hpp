@@ -160,7 +160,8 @@ class function_scope {
 };
 
 /// While it lives, errors name the place where the library's module was called, not a line of the library. The
-/// outermost scope counts: a module of the library inside another one is not the user's. `function`: see function_scope.
+/// outermost scope counts: a module of the library inside another one is not the user's. With a name, it is a
+/// function_scope as well.
 class place_scope {
  public:
   explicit place_scope(std::source_location const& at, char const* function = nullptr);
