@@ -9,11 +9,14 @@
 //     --long           also the best that is known: the default solver for that long, with another seed
 //   remat_blocks --write FOLDER [--seeds N] [--first N] [--most-ops N]
 //     writes the blocks as JSON instead, for bench/remat_blocks_peers.py
+#include <neap/checkmate/default_remat_solver.hpp>
+#include <neap/checkmate/remat_branch_and_bound.hpp>
 #include <neap/solve/remat_check.hpp>
 #include <neap/solve/remat_solver.hpp>
 #ifdef NEAP_HAS_HIGHS
-#include <neap/solve/checkmate_milp.hpp>
-#include <neap/solve/highs.hpp>
+#include <neap/checkmate/checkmate_milp.hpp>
+#include <neap/checkmate/highs.hpp>
+#include <neap/solve/use_gap.hpp>
 #endif
 
 #include "../tests/solve/remat_blocks.hpp"

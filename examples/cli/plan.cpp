@@ -20,8 +20,8 @@
 #include <neap/rewrite/rules_in_parts.hpp>
 #include <neap/solve_blocks/solver_seeds.hpp>
 #ifdef NEAP_HAS_HIGHS
-#include <neap/solve/checkmate_milp.hpp>
-#include <neap/solve/highs.hpp>
+#include <neap/checkmate/checkmate_milp.hpp>
+#include <neap/checkmate/highs.hpp>
 #endif
 #include <neap/report/labels.hpp>
 #include <neap/report/memory_svg.hpp>

@@ -1,7 +1,7 @@
 #include <neap/solve/option_gaps.hpp>
 
+#include <neap/checkmate/remat_branch_and_bound.hpp>
 #include <neap/core/philox.hpp>
-#include <neap/solve/remat_branch_and_bound.hpp>
 
 #include "../support/sanitized.hpp"
 

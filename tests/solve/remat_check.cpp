@@ -1,6 +1,6 @@
 #include <neap/solve/remat_check.hpp>
 
-#include <neap/solve/remat_branch_and_bound.hpp>
+#include <neap/checkmate/remat_branch_and_bound.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,9 @@
 #include <neap/solve/remat_solver.hpp>
 
+#include <neap/checkmate/default_remat_solver.hpp>
+#include <neap/checkmate/remat_branch_and_bound.hpp>
 #include <neap/solve/remat_check.hpp>
+#include <neap/solve/use_gap.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,6 @@
 #include <neap/solve/use_gap.hpp>
 
+#include <neap/checkmate/remat_branch_and_bound.hpp>
 #include <neap/solve/remat_check.hpp>
 
 #include <doctest/doctest.h>

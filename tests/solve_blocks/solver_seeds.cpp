@@ -1,6 +1,7 @@
 // Starting points that are handed to a search, and solvers as such.
 #include <neap/solve_blocks/solver_seeds.hpp>
 
+#include <neap/checkmate/remat_branch_and_bound.hpp>
 #include <neap/model/zoo/gpt.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>

@@ -13,8 +13,8 @@
 
 #include <neap/core/sort_once.hpp>
 #include <neap/plan/remat_problem.hpp>
-#include <neap/solve/remat_branch_and_bound.hpp>
 #include <neap/solve/remat_check.hpp>
+#include <neap/solve/remat_facts.hpp>
 #include <neap/solve/remat_sequence.hpp>
 
 #include <algorithm>
@@ -130,7 +130,7 @@ inline remat_answer ungrouped(remat_problem const& p, grouped_remat const& g, re
 template <class Solver>
 struct in_groups {
   Solver solver;
-  std::size_t most_values = remat_branch_and_bound::most_values;
+  std::size_t most_values = most_remat_values;
 
   std::vector<remat_answer> front(remat_problem const& p, std::span<remat_limits const> limits) const {
     if (p.values.size() <= most_values || !check(p).ok()) return solver.front(p, limits);

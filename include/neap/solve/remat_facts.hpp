@@ -7,7 +7,7 @@
 // throughout or made again, which costs at least its op's time. While op t runs for the first time, what is held across
 // t, besides t's own inputs and outputs, must fit into the rest. That is a linear program over one number a gap; its
 // Lagrange multipliers (a price a byte and phase) are found once, and give for every phase and every set of living values
-// a bound that takes a few additions: MOCCASIN's intervals, relaxed. solve/remat_prices.hpp finds them again for a state.
+// a bound that takes a few additions: MOCCASIN's intervals, relaxed. checkmate/remat_prices.hpp finds them again for a state.
 #pragma once
 
 #include <neap/plan/remat_problem.hpp>
@@ -24,6 +24,13 @@
 #include <optional>
 #include <type_traits>
 #include <vector>
+
+namespace neap::inline v0 {
+
+/// Values that a search over sets of values takes at most (inputs that are kept not counted).
+inline constexpr std::size_t most_remat_values = 256;
+
+}  // namespace neap::inline v0
 
 namespace neap::inline v0::detail {
 
@@ -250,7 +257,7 @@ inline std::size_t movable_values(remat_problem const& p) {
 }
 
 /// Calls search(words) with a constant number of words that has room for the problem's values; false if there are more
-/// than `most`, at most 256.
+/// than `most`, at most most_remat_values.
 template <class Search>
 bool with_values(remat_problem const& p, std::size_t most, Search&& search) {
   auto const n = movable_values(p);

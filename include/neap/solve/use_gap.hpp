@@ -10,7 +10,6 @@
 #include <neap/core/philox.hpp>
 #include <neap/core/work_meter.hpp>
 #include <neap/plan/remat_problem.hpp>
-#include <neap/solve/remat_branch_and_bound.hpp>
 #include <neap/solve/remat_budget.hpp>
 #include <neap/solve/remat_facts.hpp>
 #include <neap/solve/remat_sequence.hpp>
@@ -28,7 +27,7 @@
 namespace neap::inline v0 {
 
 /// The search; see above. Work counts evaluations. Never proves that nothing fits; calls an answer optimal where it meets
-/// the bound of solve/remat_facts.hpp. Up to remat_branch_and_bound::most_values values.
+/// the bound of solve/remat_facts.hpp. Up to most_remat_values values.
 struct use_gap {
   remat_budget budget{.work = 200'000};  ///< for all limits together
   std::uint64_t seed = 1;
@@ -357,9 +356,8 @@ inline std::vector<remat_answer> use_gap::search(remat_problem const& p, std::sp
                                                  remat_answer const& known) const {
   if (auto const wrong = detail::refused(p)) return std::vector<remat_answer>(limits.size(), *wrong);
   std::vector<remat_answer> out(limits.size());
-  bool const small = detail::with_values(p, remat_branch_and_bound::most_values, [&](auto words) {
-    out = detail::search_gaps<words>(*this, p, limits, known);
-  });
+  bool const small = detail::with_values(
+      p, most_remat_values, [&](auto words) { out = detail::search_gaps<words>(*this, p, limits, known); });
   if (!small)
     for (auto& a : out) a.lower_bound = time_once(p);
   return out;

@@ -11,6 +11,7 @@
 
 #include <neap/plan/simulation.hpp>
 #include <neap/solve/rotor.hpp>
+#include <neap/solve/use_gap.hpp>
 #include <neap/solve_blocks/block_basis.hpp>
 #include <neap/solve_blocks/block_options.hpp>
 #include <neap/solve_blocks/block_replay.hpp>

@@ -15,14 +15,14 @@
 // Nor is it worth while to drop some values and make them again (value_partners.hpp).
 #pragma once
 
+#include <neap/checkmate/remat_prices.hpp>
+#include <neap/checkmate/state_labels.hpp>
+#include <neap/checkmate/value_partners.hpp>
 #include <neap/plan/remat_problem.hpp>
 #include <neap/solve/remat_budget.hpp>
 #include <neap/solve/remat_facts.hpp>
-#include <neap/solve/remat_prices.hpp>
 #include <neap/solve/remat_sequence.hpp>
 #include <neap/solve/solver_policy.hpp>
-#include <neap/solve/state_labels.hpp>
-#include <neap/solve/value_partners.hpp>
 
 #include <algorithm>
 #include <array>
@@ -45,7 +45,7 @@ struct remat_branch_and_bound {
   bool run_late = true;                       ///< end branches whose recomputation could be later
   int reprice = 12;                           ///< steps that look for better prices before a state is kept
 
-  static constexpr std::size_t most_values = 256;
+  static constexpr std::size_t most_values = most_remat_values;
 
   remat_answer operator()(remat_problem const& p, remat_limits const& limits) const { return improve(p, limits, {}); }
   /// The same, from an answer that is known: it must pass verify(). Law: never slower than it.

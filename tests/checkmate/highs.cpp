@@ -1,8 +1,10 @@
 #ifdef NEAP_HAS_HIGHS
-#include <neap/solve/highs.hpp>
+#include <neap/checkmate/highs.hpp>
 #endif
 
-#include <neap/solve/checkmate_milp.hpp>
+#include <neap/checkmate/checkmate_milp.hpp>
+#include <neap/checkmate/default_remat_solver.hpp>
+#include <neap/checkmate/remat_branch_and_bound.hpp>
 #include <neap/solve/remat_check.hpp>
 #include <neap/solve/remat_solver.hpp>
 
@@ -10,8 +12,8 @@
 
 #include <cmath>
 
+#include "../solve/remat_blocks.hpp"
 #include "../support/sanitized.hpp"
-#include "remat_blocks.hpp"
 
 using namespace neap;
 

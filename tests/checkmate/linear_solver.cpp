@@ -1,4 +1,4 @@
-#include <neap/solve/linear_solver.hpp>
+#include <neap/checkmate/linear_solver.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include <neap/solve/remat_branch_and_bound.hpp>
+#include <neap/checkmate/remat_branch_and_bound.hpp>
 
 #include <neap/solve/remat_check.hpp>
 
@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "../solve/remat_blocks.hpp"
 #include "../support/sanitized.hpp"
-#include "remat_blocks.hpp"
 
 using namespace neap;
 

@@ -1,6 +1,6 @@
-#include <neap/solve/value_partners.hpp>
+#include <neap/checkmate/value_partners.hpp>
 
-#include "remat_blocks.hpp"
+#include "../solve/remat_blocks.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include <neap/solve/state_labels.hpp>
+#include <neap/checkmate/state_labels.hpp>
 
 #include <doctest/doctest.h>
 

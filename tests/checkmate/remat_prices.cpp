@@ -1,12 +1,12 @@
-#include <neap/solve/remat_prices.hpp>
+#include <neap/checkmate/remat_prices.hpp>
 
 #include <doctest/doctest.h>
 
 #include <limits>
 #include <vector>
 
+#include "../solve/remat_blocks.hpp"
 #include "../support/sanitized.hpp"
-#include "remat_blocks.hpp"
 
 using namespace neap;
 

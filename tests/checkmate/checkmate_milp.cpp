@@ -1,5 +1,6 @@
-#include <neap/solve/checkmate_milp.hpp>
+#include <neap/checkmate/checkmate_milp.hpp>
 
+#include <neap/checkmate/remat_branch_and_bound.hpp>
 #include <neap/solve/remat_check.hpp>
 #include <neap/solve/remat_solver.hpp>
 
@@ -9,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "../solve/remat_blocks.hpp"
 #include "../support/message.hpp"
-#include "remat_blocks.hpp"
 
 using namespace neap;
 

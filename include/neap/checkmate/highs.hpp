@@ -2,7 +2,7 @@
 // which CMake makes where HiGHS is installed (an own build, Debian's package, or PyPI's highsbox).
 #pragma once
 
-#include <neap/solve/linear_solver.hpp>
+#include <neap/checkmate/linear_solver.hpp>
 
 #include <interfaces/highs_c_api.h>
 

@@ -6,8 +6,8 @@
 // That is fewer columns and rows, and the same plans: where R and S are whole, what N allows is what phases do.
 #pragma once
 
+#include <neap/checkmate/linear_solver.hpp>
 #include <neap/plan/remat_problem.hpp>
-#include <neap/solve/linear_solver.hpp>
 #include <neap/solve/remat_sequence.hpp>
 
 #include <algorithm>

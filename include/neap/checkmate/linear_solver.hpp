@@ -1,5 +1,5 @@
 // Linear programs with integers as plain data, and the concept of what solves them. neap needs no such solver; where one
-// is installed it joins by this door (neap/solve/highs.hpp), and no type of it is seen elsewhere.
+// is installed it joins by this door (neap/checkmate/highs.hpp), and no type of it is seen elsewhere.
 #pragma once
 
 #include <neap/core/error.hpp>
