@@ -2,11 +2,13 @@
 //
 //   bench_fused_chains [--threads 2] [--repeats 15]
 //
-// One CSV row a case. chain: operators on a tensor, one after another and as one program (op::fused). step: a training
-// step, plain and with fuse_elementwise(), planned in the program's order. Columns: kind, name, elements (of the chain's
-// tensor), ops (of the chain; of the step, those that run), ops_fused, bytes (read and written by the chain, or by the
-// step's elementwise operators), bytes_fused, ms (least), ms_fused, peak_bytes, peak_fused (of steps: weights, states,
-// batch and arena). Before timing, both are checked to give the same bits.
+// One CSV row a case. chain: operators on a tensor, one after another and as one program (op::fused). reduction: a
+// chain as one program and a reduction of its result, and both at once (op::fused_reduction). step: a training step,
+// plain and with fuse_elementwise(), planned in the program's order; with "rows" in its name, one with
+// fuse_elementwise() and one with fuse_rows() before it. Columns: kind, name, elements (of the chain's tensor), ops (of
+// the chain; of the step, those that run), ops_fused, bytes (read and written by the chain, or by the step), bytes_fused, ms (least), ms_fused,
+// peak_bytes, peak_fused (of steps: weights, states, batch and arena). Before timing, both are checked to give the same
+// bits.
 #include <neap/backend/host.hpp>
 #include <neap/execute/trainer.hpp>
 #include <neap/memory/make_plan.hpp>
@@ -17,6 +19,7 @@
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/simulator.hpp>
 #include <neap/train/fuse_elementwise.hpp>
+#include <neap/train/fuse_rows.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -157,23 +160,77 @@ void chains(host_backend& backend) {
   }
 }
 
+/// A chain and a reduction of its result: the chain as one program before it, and both as one operator.
+template <class Op>
+void run_reduction(host_backend& backend, std::string const& name, op::fused const& p, Op const& reduction,
+                   std::vector<owned> const& inputs) {
+  auto both = op::fused_reduction::of(reduction);
+  both.set_program(p);
+  std::vector<tensor_ref> in;
+  std::vector<tensor_layout> layouts;
+  for (auto const& x : inputs) in.push_back(x.ref), layouts.push_back(layout_of(x.ref));
+  auto const type = both.x_type(std::span<tensor_layout const>(layouts));
+  owned const x(type.element, type.dims, 1);
+  auto const whole = tensor_layout::dense(type);
+  shape_context c(name, {&whole, 1});
+  reduction.infer(c);
+  auto const result = c.outputs()[0].layout;
+  owned const one(result.type.element, result.type.dims, 2), other(result.type.element, result.type.dims, 3);
+  std::vector<std::byte> workspace(static_cast<std::size_t>(both.workspace({layouts, {&result, 1}})));
+  auto const chain = host_kernel(facets_of<op::fused>), reduce = host_kernel(facets_of<Op>),
+             kernel = host_kernel(facets_of<op::fused_reduction>);
+  auto const one_by_one = [&] {
+    chain(backend, &p, {in, {&x.ref, 1}});
+    reduce(backend, &reduction, {{&x.ref, 1}, {&one.ref, 1}, workspace.data()});
+  };
+  auto const at_once = [&] { kernel(backend, &both, {in, {&other.ref, 1}, workspace.data()}); };
+  one_by_one(), at_once();
+  if (one.bytes != other.bytes) fail(name + ": the bits differ");
+  auto const [plain, together] = times(one_by_one, at_once);
+  std::printf("reduction,%s,%lld,%d,1,%.0f,%.0f,%.3f,%.3f,,\n", name.c_str(), static_cast<long long>(type.count()), 2,
+              bytes_of(view_of(p), layouts, {&whole, 1}) + bytes_of(view_of(reduction), {&whole, 1}, {&result, 1}),
+              bytes_of(view_of(both), layouts, {&result, 1}), plain, together);
+}
+
+void reductions(host_backend& backend) {
+  shape const s{2048, 1024}, row{1024}, tall{262144, 8};
+  for (auto const t : {dtype::f32, dtype::bf16}) {
+    auto const of = [&](std::initializer_list<shape> const& dims) {
+      std::vector<owned> all;
+      for (auto const& d : dims) all.emplace_back(t, d, all.size() + 3);
+      return all;
+    };
+    auto const named = [&](char const* what) { return std::string(what) + " " + std::string(name_of(t)); };
+    op::fused_maker product(2), error(2), slope(2);
+    product.add(op::mul{}, t, {0, 1});
+    error.add(op::square{}, t, {*error.add(op::sub{}, t, {0, 1})});
+    slope.add(op::relu_grad{}, t, {0, 1});
+    run_reduction(backend, named("squared error"), error.made(), op::mean{}, of({s, s}));
+    run_reduction(backend, named("weighted sums of rows"), product.made(), op::sum{{1}, false}, of({s, row}));
+    run_reduction(backend, named("gradient of a scale"), product.made(), op::sum_to{row}, of({s, s}));
+    run_reduction(backend, named("gradient of a bias of 8"), slope.made(), op::sum_to{{8}}, of({tall, tall}));
+  }
+}
+
 plan<graph> in_order(graph const& g) {
   auto order = given_order{}(g);
   auto result = simulate(g, order, no_cost{});
   return make_plan(candidate<graph>{g, std::move(order), std::move(result)}, g);
 }
 
+/// `rows`: beside the step that fuse_elementwise() has fused, that with fuse_rows() before.
 template <class Model, class Sample>
 void run_step(host_backend& backend, std::string const& name, Model model, Sample const& sample,
-              training_options options = {}) {
+              training_options options = {}, bool rows = false) {
   initialise(model, 5);
   auto other = model;
-  auto const plain = training_step(model, sample, cross_entropy{}, adamw{.rate = 1e-3}, options);
-  auto const fused = fuse_elementwise(training_step(other, sample, cross_entropy{}, adamw{.rate = 1e-3}, options));
+  auto const step = [&](auto& of) { return training_step(of, sample, cross_entropy{}, adamw{.rate = 1e-3}, options); };
+  auto const plain = rows ? fuse_elementwise(step(model)) : step(model);
+  auto const fused = fuse_elementwise(rows ? fuse_rows(step(other)) : step(other));
   auto const bytes = [](graph const& g) {
     double n = 0;
     for (auto o : g.ops()) {
-      if (!g.as<op::fused>(o) && !op::detail::step_at(g.facets(o).standard_row)) continue;
+      if (flow::is_view(g, o)) continue;
       std::vector<tensor_layout> in, out;
       for (auto v : g.inputs(o)) in.push_back(g.layout(v));
       for (auto v : g.outputs(o)) out.push_back(g.layout(v));
@@ -208,16 +265,17 @@ void steps(host_backend& backend) {
   zoo::gpt_config small;
   small.vocabulary = 512, small.context = 128, small.width = 256, small.heads = 8, small.layers = 4;
   std::pair const text{numbers({8, 128}, 512), numbers({8, 128}, 512)};
-  run_step(backend, "gpt", zoo::gpt(small), text);
-  run_step(backend, "gpt bf16", zoo::gpt(small), text, low);
   zoo::llama_config narrow;
   narrow.vocabulary = 512, narrow.context = 128, narrow.width = 256, narrow.heads = narrow.key_heads = 8;
   narrow.layers = 4, narrow.hidden = 688;
-  run_step(backend, "llama", zoo::llama(narrow), text);
-  run_step(backend, "llama bf16", zoo::llama(narrow), text, low);
   std::pair const images{tensor::randn({8, 3, 64, 64}, 1), numbers({8}, 4)};
-  run_step(backend, "resnet", zoo::resnet(zoo::resnet_config::toy()), images);
-  run_step(backend, "resnet bf16", zoo::resnet(zoo::resnet_config::toy()), images, low);
+  for (bool const rows : {false, true})
+    for (auto const& [suffix, options] : {std::pair{"", training_options{}}, std::pair{" bf16", low}}) {
+      auto const name = [&](char const* model) { return std::string(model) + suffix + (rows ? " rows" : ""); };
+      run_step(backend, name("gpt"), zoo::gpt(small), text, options, rows);
+      run_step(backend, name("llama"), zoo::llama(narrow), text, options, rows);
+      run_step(backend, name("resnet"), zoo::resnet(zoo::resnet_config::toy()), images, options, rows);
+    }
 }
 
 }  // namespace
@@ -233,5 +291,6 @@ int main(int argc, char** argv) {
   host_backend backend(threads);
   std::puts("kind,name,elements,ops,ops_fused,bytes,bytes_fused,ms,ms_fused,peak_bytes,peak_fused");
   chains(backend);
+  reductions(backend);
   steps(backend);
 }

@@ -130,6 +130,12 @@ inline std::vector<operator_case> operator_cases() {
     add(by_root, {of(x), of(x), of(n), of(x)}, of_type(" between sums "));
     add(gradient, {of(x), of(x), {rows, 0.5, 2}, of(n), of(x)}, of_type(" and a sum "));
     add(scores, {of(x), of(n)}, of_type(" of scores "));
+    // reductions of elementwise work
+    auto masked = op::fused_reduction::of(op::sum{{1}, false}), bias = op::fused_reduction::of(op::sum_to{n});
+    masked.set_program(scaled.made());
+    bias.set_program(scaled.made()), bias.keeps_x = true;
+    add(masked, {of(x), of(n)}, of_type(" of products "));
+    add(bias, {of(x), of(x)}, of_type(" of products "));
   }
   // networks
   op::dropout d;

@@ -38,6 +38,7 @@
 #include <neap/ir/operators/impl/common.ipp>
 #include <neap/ir/operators/impl/conv2d.ipp>
 #include <neap/ir/operators/impl/fused.ipp>
+#include <neap/ir/operators/impl/fused_reduction.ipp>
 #include <neap/ir/operators/impl/fused_rows.ipp>
 #include <neap/ir/operators/impl/image.ipp>
 #include <neap/ir/operators/impl/loss.ipp>

@@ -135,7 +135,7 @@ constexpr planning plannings[] = {{0.8, true, 1},  {0.6, false, 2},  {0.4, true,
 
 struct tally {
   std::size_t programs = 0, refused_at_once = 0, copies = 0, transfers = 0, finite = 0, outputs = 0, grouped = 0,
-              smaller = 0, in_parts = 0, no_sums = 0, fused = 0, epilogues = 0, rows = 0;
+              smaller = 0, in_parts = 0, no_sums = 0, fused = 0, epilogues = 0, rows = 0, reductions = 0;
   double first_loss = 0;  // of the last program, taken eagerly
 };
 
@@ -228,6 +228,7 @@ std::string run_one(program_form const& f, Optimizer const& how, std::size_t pla
             seen.fused += program.program.template as<op::fused>(x) != nullptr;
             seen.epilogues += program.program.template as<op::matmul_epilogue>(x) != nullptr;
             seen.rows += program.program.template as<op::fused_rows>(x) != nullptr;
+            seen.reductions += program.program.template as<op::fused_reduction>(x) != nullptr;
           }
           search_options o;
           o.memory_at_most = memory_limit::of_original(how_planned.limit);
@@ -330,7 +331,7 @@ void run_programs(std::uint64_t first, std::uint64_t count) {
   MESSAGE(seen.programs, " programs, ", seen.copies, " copies, ", seen.transfers, " transfers, ", seen.finite,
           " finite steps, ", seen.outputs, " outputs, ", seen.grouped, " groups, ", seen.smaller, " smaller batches, ",
           seen.in_parts, " in parts, ", seen.no_sums, " refused in parts, ", seen.fused, " fused, ", seen.epilogues,
-          " epilogues, ", seen.rows, " fused rows");
+          " epilogues, ", seen.rows, " fused rows, ", seen.reductions, " fused reductions");
   CHECK(seen.fused > seen.programs);
   CHECK(seen.epilogues > seen.programs / 4);
   CHECK(seen.rows > seen.programs / 8);
@@ -359,7 +360,7 @@ void run_mixed_programs(std::uint64_t first, std::uint64_t count) {
   }
   MESSAGE(seen.programs, " programs, ", seen.copies, " copies, ", seen.transfers, " transfers, ", seen.finite,
           " finite steps, ", seen.in_parts, " in parts, ", seen.no_sums, " refused in parts, ", seen.fused, " fused, ",
-          seen.epilogues, " epilogues, ", seen.rows, " fused rows");
+          seen.epilogues, " epilogues, ", seen.rows, " fused rows, ", seen.reductions, " fused reductions");
   CHECK(seen.fused > seen.programs);
   CHECK(seen.epilogues > seen.programs / 4);
   CHECK(seen.rows > seen.programs / 8);

@@ -1,5 +1,5 @@
-// Random graphs of functions of rows (norms, softmax, their gradients) and what may stand beside them: elementwise
-// chains, residual additions, values that several ops read, views, updates in place, pins.
+// Random graphs of functions of rows (norms, softmax, their gradients), reductions, and what may stand beside them:
+// elementwise chains, residual additions, values that several ops read, views, updates in place, pins.
 #pragma once
 
 #include "random_fused.hpp"
@@ -19,6 +19,22 @@ struct random_rows_options {
 };
 
 namespace detail {
+/// A reduction of x, of three axes.
+inline std::vector<value_id> some_reduction(graph_editor& edit, value_id x, random_stream& draw) {
+  extents const sets[] = {{}, {0}, {1}, {2}, {0, 1}, {1, 2}, {0, 2}};
+  auto const& axes = sets[draw.below(std::size(sets))];
+  bool const keepdim = draw.below(2) == 1;
+  auto const dims = edit.graph().type(x).dims;
+  switch (draw.below(6)) {
+    case 0: return edit.add(op::sum{axes, keepdim}, {x});
+    case 1: return edit.add(op::mean{axes, keepdim}, {x});
+    case 2: return edit.add(op::max_reduce{axes, keepdim}, {x});
+    case 3: return edit.add(op::min_reduce{axes, keepdim}, {x});
+    case 4: return edit.add(op::sum_to{{dims[2]}}, {x});
+    default: return edit.add(op::sum_to{{dims[1], 1}}, {x});
+  }
+}
+
 inline graph some_rows(random_stream& draw, std::uint32_t ops, random_rows_options options) {
   graph_editor edit{operator_table(standard_operators::facets)};
   auto const t = draw.below(4) == 0 ? dtype::bf16 : draw.below(4) == 0 ? dtype::f64 : dtype::f32;
@@ -47,7 +63,7 @@ inline graph some_rows(random_stream& draw, std::uint32_t ops, random_rows_optio
     try {
       std::vector<value_id> all;
       auto const x = of(whole);
-      switch (draw.below(15)) {
+      switch (draw.below(18)) {
         case 0: all = edit.add(op::layer_norm{}, {x, of(vector), of(vector)}); break;
         case 1: all = edit.add(op::rms_norm{}, {x, of(vector)}); break;
         case 2: all = edit.add(op::softmax{}, {x}); break;
@@ -68,7 +84,9 @@ inline graph some_rows(random_stream& draw, std::uint32_t ops, random_rows_optio
         case 8: all = edit.add(op::reshape{shape{whole[0] * whole[1], 4}}, {x}); break;
         case 9: all = edit.add(op::copy{}, {x}); break;
         case 10:
-        case 11: all = edit.add(op::add{}, {x, draw.below(4) ? of(whole) : any()}); break;
+        case 11: all = some_reduction(edit, x, draw); break;
+        case 12:
+        case 13: all = edit.add(op::add{}, {x, draw.below(4) ? of(whole) : any()}); break;
         default: {
           auto const& f = op::detail::step_operators[draw.below(op::detail::step_operators.size())];
           if (random_fused::needs_functions(f.name)) continue;

@@ -24,6 +24,8 @@ namespace {
 constexpr std::array functions{"layer_norm",      "rms_norm",      "softmax",      "log_softmax",
                                "layer_norm_grad", "rms_norm_grad", "softmax_grad", "log_softmax_grad"};
 
+constexpr std::array reductions{"sum", "mean", "max_reduce", "min_reduce", "sum_to"};
+
 /// "add(x0, x1) > layer_norm: x | softmax > ...": the operators of a graph in order; behind the colon what is kept.
 std::string rows_of_graph(op_graph const& g) {
   std::string s;
@@ -36,6 +38,9 @@ std::string rows_of_graph(op_graph const& g) {
       if (p->keeps_x || p->keeps_y) s += ":";
       if (p->keeps_x) s += " x";
       if (p->keeps_y) s += " y";
+    } else if (auto const* r = g.as<op::fused_reduction>(o)) {
+      s += (s.empty() ? "" : " | ") + to_string(r->program()) + " > " +
+           reductions[static_cast<std::size_t>(r->function)] + (r->keeps_x ? ": x" : "");
     }
   return s;
 }
@@ -51,8 +56,9 @@ graph_editor rows_editor() { return graph_editor(operator_table(standard_operato
 TEST_CASE("graphs with fused functions of rows have the bits of the operators, and fewer of them") {
   host_backend backend(2);
   std::array<std::size_t, functions.size()> seen{};
-  std::size_t before = 0, after = 0, x = 0, y = 0, long_ones = 0;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  std::array<std::size_t, reductions.size()> reduced{};
+  std::size_t before = 0, after = 0, x = 0, y = 0, long_ones = 0, summed = 0;
+  for (std::uint64_t seed = 0; seed < 600; ++seed) {
     CAPTURE(seed);
     auto const g = random_rows(seed, 5 + static_cast<std::uint32_t>(seed % 30));
     auto const made = fuse_rows(g);
@@ -62,6 +68,8 @@ TEST_CASE("graphs with fused functions of rows have the bits of the operators, a
         ++seen[static_cast<std::size_t>(p->function)];
         before += p->has_before(), after += p->has_after(), x += p->keeps_x, y += p->keeps_y;
         long_ones += p->before_steps.rank() > 1 || p->after_steps.rank() > 1;
+      } else if (auto const* r = made.program.as<op::fused_reduction>(o)) {
+        ++reduced[static_cast<std::size_t>(r->function)], summed += r->keeps_x;
       }
     // In any order with the other passes.
     auto const chains = fuse_elementwise(g).program;
@@ -71,6 +79,8 @@ TEST_CASE("graphs with fused functions of rows have the bits of the operators, a
     testing::check_fused_program(first, fuse_epilogues(first), seed, backend);
   }
   for (auto n : seen) CHECK(n > 12);
+  for (auto n : reduced) CHECK(n > 12);
+  CHECK(summed > 20);
   CHECK(before > 200);
   CHECK(after > 200);
   CHECK(x > 50);
@@ -139,6 +149,53 @@ TEST_CASE("a norm takes the addition in front of it, and what follows") {
     auto const now = e.add(op::accumulate{}, {w, e.add(op::sum_to{{8}}, {y})[0]})[0];
     e.keep(now, role::weight);
     e.keep(e.add(op::mul{}, {y, now})[0], role::output);
+    CHECK(rows_fused(std::move(e)) == "");
+  }
+}
+
+TEST_CASE("a reduction takes the chain in front of it") {
+  auto e = rows_editor();
+  tensor_type const whole{dtype::f32, {4, 8}};
+  auto const x = e.add_source(role::input, whole), r = e.add_source(role::input, whole),
+             w = e.add_source(role::weight, {dtype::f32, {8}});
+  auto const product = e.add(op::mul{}, {x, r})[0];
+  SUBCASE("a masked sum") {
+    e.keep(e.add(op::sum{{1}, false}, {product})[0], role::output);
+    CHECK(rows_fused(std::move(e)) == "t0 = mul(x0, x1) > sum");
+  }
+  SUBCASE("a squared error") {
+    auto const error = e.add(op::square{}, {e.add(op::sub{}, {product, w})[0]})[0];
+    e.keep(e.add(op::mean{}, {error})[0], role::output);
+    CHECK(rows_fused(std::move(e)) == "t0 = mul(x0, x1); t1 = sub(t0, x2); t2 = square(t1) > mean");
+  }
+  SUBCASE("the gradient of a bias, and what reads that of the values") {
+    e.keep(e.add(op::sum_to{{8}}, {product})[0], role::output);
+    e.keep(e.add(op::matmul{}, {product, e.add_source(role::input, {dtype::f32, {8, 3}})})[0], role::output);
+    CHECK(rows_fused(std::move(e)) == "t0 = mul(x0, x1) > sum_to: x");
+  }
+  SUBCASE("the product has an earlier reader") {
+    e.keep(e.add(op::matmul{}, {product, e.add_source(role::input, {dtype::f32, {8, 3}})})[0], role::output);
+    e.keep(e.add(op::sum_to{{8}}, {product})[0], role::output);
+    CHECK(rows_fused(std::move(e)) == "");
+  }
+  SUBCASE("nine steps") {
+    auto v = product;
+    for (int k = 0; k < 8; ++k) v = e.add(op::add{}, {v, w})[0];
+    e.keep(e.add(op::max_reduce{{0}, true}, {v})[0], role::output);
+    CHECK(rows_fused(std::move(e)).ends_with("t8 = add(t7, x2) > max_reduce"));
+  }
+  SUBCASE("what it adds up is pinned") {
+    e.keep(e.add(op::sum{{1}, false}, {product})[0], role::output);
+    e.add_pins(product, pin::keep);
+    CHECK(rows_fused(std::move(e)) == "");
+  }
+  SUBCASE("truths are counted by themselves") {
+    e.keep(e.add(op::sum{{1}, false}, {e.add(op::greater{}, {product, w})[0]})[0], role::output);
+    CHECK(rows_fused(std::move(e)) == "");
+  }
+  SUBCASE("what it adds up is of another shape than it reads") {
+    auto const flat = e.add(op::reshape{shape{32}}, {product})[0];
+    e.keep(e.add(op::sum{{0}, false}, {flat})[0], role::output);
     CHECK(rows_fused(std::move(e)) == "");
   }
 }

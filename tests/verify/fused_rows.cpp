@@ -1,4 +1,4 @@
-// Plans that fuse functions of rows and what is beside them: right ones are accepted, those that compute something else
+// Plans that fuse functions of rows, or reductions, and what is beside them: right ones are accepted, those that compute something else
 // are refused, and so is a pinned operator inside.
 #include <neap/verify/plan_verifier.hpp>
 
@@ -23,28 +23,36 @@ using namespace neap::testing;
 
 namespace {
 
+/// Another operator in one step of a program, or another operand.
+void change_steps(extents& steps, std::int64_t inputs, random_stream& draw) {
+  if (steps.rank() == 0) return;
+  int const k = static_cast<int>(draw.below(static_cast<std::uint32_t>(steps.rank())));
+  if (draw.below(2)) {
+    steps[k] = (steps[k] & ~std::int64_t{0xffff}) |
+               op::detail::step_operators[draw.below(op::detail::step_operators.size())].row;
+  } else {
+    int const at = 24 + 8 * static_cast<int>(draw.below(2));
+    steps[k] = (steps[k] & ~(std::int64_t{0xff} << at)) |
+               std::int64_t{draw.below(static_cast<std::uint32_t>(inputs + k))} << at;
+  }
+}
+template <class Op>
+bool same_attributes(Op const& a, Op const& b) {
+  bool same = true;
+  for (auto const& one : Op::attributes()) same = same && one.get(&a) == one.get(&b);
+  return same;
+}
+
 /// Something else in one place of an operator: another function, program, operand of a step, or a result for another.
 std::optional<op::fused_rows> other_rows(op::fused_rows op, std::vector<tensor_layout> const& in, random_stream& draw) {
   auto const was = op;
-  auto const change_steps = [&](extents& steps, std::int64_t inputs) {
-    if (steps.rank() == 0) return;
-    int const k = static_cast<int>(draw.below(static_cast<std::uint32_t>(steps.rank())));
-    if (draw.below(2)) {
-      steps[k] = (steps[k] & ~std::int64_t{0xffff}) |
-                 op::detail::step_operators[draw.below(op::detail::step_operators.size())].row;
-    } else {
-      int const at = 24 + 8 * static_cast<int>(draw.below(2));
-      steps[k] = (steps[k] & ~(std::int64_t{0xff} << at)) |
-                 std::int64_t{draw.below(static_cast<std::uint32_t>(inputs + k))} << at;
-    }
-  };
   switch (draw.below(7)) {
     case 0: op.function = draw.below(static_cast<std::uint32_t>(row_function::count)); break;
     case 1:
       if (op.eps != 0) op.eps += 1e-3;
       break;
-    case 2: change_steps(op.before_steps, op.before_inputs); break;
-    case 3: change_steps(op.after_steps, op.after_inputs); break;
+    case 2: change_steps(op.before_steps, op.before_inputs, draw); break;
+    case 3: change_steps(op.after_steps, op.after_inputs, draw); break;
     case 4: std::swap(op.keeps_x, op.keeps_y); break;
     case 5: {  // the steps before, behind
       auto const before = op.before(), after = op.after();
@@ -57,16 +65,32 @@ std::optional<op::fused_rows> other_rows(op::fused_rows op, std::vector<tensor_l
       constants[0] ^= std::int64_t{1} << 52;
     }
   }
-  bool same = true;
-  for (auto const& a : op::fused_rows::attributes()) same = same && a.get(&op) == a.get(&was);
-  if (same || !op.fault(in.size()).empty()) return {};
+  if (same_attributes(op, was) || !op.fault(in.size()).empty()) return {};
+  return op;
+}
+/// The same of a reduction.
+std::optional<op::fused_reduction> other_reduction(op::fused_reduction op, std::vector<tensor_layout> const& in,
+                                                   random_stream& draw) {
+  auto const was = op;
+  switch (draw.below(6)) {
+    case 0: op.function = draw.below(4); break;
+    case 1: change_steps(op.steps, op.inputs, draw); break;
+    case 2: op.axes = {draw.below(3)}; break;
+    case 3: op.keepdim = !op.keepdim; break;
+    case 4:
+      if (op.dims.rank() > 0) op.dims = {1, 1, in[0].type.dims[in[0].type.rank() - 1]};
+      break;
+    default:
+      if (op.constants.rank() > 0) op.constants[0] ^= std::int64_t{1} << 52;
+  }
+  if (same_attributes(op, was) || !op.fault(in.size()).empty()) return {};
   return op;
 }
 
 }  // namespace
 
 TEST_CASE("plans that fuse functions of rows of the original are right, as files too") {
-  std::size_t fused = 0, kept = 0;
+  std::size_t fused = 0, kept = 0, reductions = 0;
   for (std::uint64_t seed = 0; seed < testing::cases(200u); ++seed) {
     CAPTURE(seed);
     auto const original = random_rows(seed, 6 + static_cast<std::uint32_t>(seed % 24));
@@ -75,6 +99,7 @@ TEST_CASE("plans that fuse functions of rows of the original are right, as files
       auto const& op = *fused_plan.graph.as<op::fused_rows>(o);
       ++fused, kept += op.keeps_x || op.keeps_y;
     }
+    reductions += ops_that_are<op::fused_reduction>(fused_plan.graph).size();
     auto const p = make_plan(moved(fused_plan, seed), original, memory_options{});
     auto const right = verify_plan(original, p, fusing_device);
     REQUIRE_MESSAGE(right.ok(), right.message());
@@ -87,17 +112,22 @@ TEST_CASE("plans that fuse functions of rows of the original are right, as files
   }
   CHECK(fused > testing::cases(200));
   CHECK(kept > testing::cases(50));
+  CHECK(reductions > testing::cases(5));
 }
 
 TEST_CASE("rows with other functions, programs and results are refused") {
-  refusals seen;
+  refusals seen, reduced;
   for (std::uint64_t seed = 0; seed < testing::cases(300u); ++seed) {
     CAPTURE(seed);
     auto const original = random_rows(seed, 6 + static_cast<std::uint32_t>(seed % 24), {true, false});
-    check_other_operators<op::fused_rows>(original, fuse_rows(original), seed, 12, other_rows, seen);
+    auto const made = fuse_rows(original);
+    check_other_operators<op::fused_rows>(original, made, seed, 12, other_rows, seen);
+    check_other_operators<op::fused_reduction>(original, made, seed, 6, other_reduction, reduced);
   }
   CHECK(seen.refused > testing::cases(250));
   CHECK(seen.alike < seen.refused / 4);
+  CHECK(reduced.refused > testing::cases(5));
+  CHECK(reduced.alike < reduced.refused / 4);
 }
 
 TEST_CASE("rows fused by hand: wrong operands and results are refused, and pinned operators inside") {
@@ -148,11 +178,13 @@ TEST_CASE("rows fused by hand: wrong operands and results are refused, and pinne
 }
 
 TEST_CASE("fused functions of rows run in parts, and the plans are right") {
-  std::size_t parts = 0;
+  std::size_t parts = 0, reduced = 0;
   for (std::uint64_t seed = 0; seed < testing::cases(200u); ++seed) {
     CAPTURE(seed);
-    parts += check_fused_parts<op::fused_rows>(
-        fuse_rows(random_rows(seed, 8 + static_cast<std::uint32_t>(seed % 16))).program, seed);
+    auto const g = fuse_rows(random_rows(seed, 8 + static_cast<std::uint32_t>(seed % 16))).program;
+    parts += check_fused_parts<op::fused_rows>(g, seed);
+    reduced += check_fused_parts<op::fused_reduction>(g, seed + 1000);
   }
   CHECK(parts > testing::cases(40));
+  CHECK(reduced > testing::cases(5));
 }

@@ -9,6 +9,7 @@
 #include <neap/ir/operators/conv2d.hpp>
 #include <neap/ir/operators/dropout.hpp>
 #include <neap/ir/operators/fused.hpp>
+#include <neap/ir/operators/fused_reduction.hpp>
 #include <neap/ir/operators/fused_rows.hpp>
 #include <neap/ir/operators/image.hpp>
 #include <neap/ir/operators/loss.hpp>

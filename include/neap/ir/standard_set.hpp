@@ -86,7 +86,7 @@ using matmul_update_lion = matmul_update<struct lion>;
   /* rows are told in plans' fingerprints, so new ones come last */                                              \
   S(wait) S(adafactor) S(assign) S(elu) A(elu_grad) S(multinomial)                      \
   S(count_back) S(take_back) S(move_loss_scale) S(fused) S(matmul_epilogue)         \
-  S(fused_rows)
+  S(fused_rows) S(fused_reduction)
 // clang-format on
 
 #define NEAP_DECLARED(name) struct name;

@@ -30,7 +30,7 @@ namespace detail {
 /// Finds the groups and writes the graph anew.
 class elementwise_fuser {
  public:
-  using operator_type = op::fused;
+  using operators = type_list<op::fused>;
 
   elementwise_fuser(op_graph const& g, operator_facets const& fused);
 

@@ -38,7 +38,7 @@ namespace detail {
 /// Finds products with epilogues, and writes the graph anew.
 class epilogue_fuser : public operator_groups {
  public:
-  using operator_type = op::matmul_epilogue;
+  using operators = type_list<op::matmul_epilogue>;
 
   epilogue_fuser(op_graph const& g, operator_facets const& facets);
 
@@ -60,6 +60,7 @@ class epilogue_fuser : public operator_groups {
 
   plain_vector<value_id> inputs_of(op_id product, value_id third) const;
 
+  operator_facets const& facets_;
   table<storage_id, plain_vector<op_id>> sums_;  // ops that sum a value of the storage
 };
 

@@ -32,15 +32,15 @@ namespace detail {
 /// its last op was; what reads its other results waits until there.
 class operator_groups {
  public:
-  /// `facets`: of the operator that groups become. Throws neap::error, beginning with `who`, for a graph with parts or
-  /// a cycle.
-  operator_groups(op_graph const& g, operator_facets const& facets, std::string_view who);
+  /// Throws neap::error, beginning with `who`, for a graph with parts or a cycle.
+  operator_groups(op_graph const& g, std::string_view who);
 
   /// The program with its groups as operators. O(ops + edges), and for each op that waits the ops until it runs.
   fused_graph<op_graph> write() const;
 
  protected:
   struct group {
+    operator_facets const* facets;   // of the operator that it becomes
     std::shared_ptr<void const> op;  // its bytes
     plain_vector<op_id> ops;         // in order; the last one's place is the operator's
     plain_vector<value_id> in, out;
@@ -83,21 +83,25 @@ class operator_groups {
   }
   void put(program_copy& copy, op_id o, fused_graph<op_graph>& out) const;
 
-  operator_facets const& facets_;
   table<op_id, std::size_t> group_;   // an index into groups_
   table<op_id, std::uint32_t> seen_;  // the last search that has met an op
   std::uint32_t search_ = 0;
   std::vector<group> groups_;
 };
 
-/// A program as a pass fuses it. A fuser is made of a graph and the facets of Fuser::operator_type, the operator that
-/// its groups become; find(like) finds groups, where possible those of a program of the same ops with other extents;
-/// write() gives the program.
+/// A fuser of a graph, made with the facets of the operators that its groups become.
+template <class Fuser, class Ops, class... Made>
+Fuser fuser_of(basic_graph<Ops> const& g, type_list<Made...>) {
+  static_assert((Ops::template contains<Made> && ...),
+                "neap: a pass that fuses needs the operators that it makes in the graph's set");
+  return Fuser(g, facets_of<Made>...);
+}
+
+/// A program as a pass fuses it. Fuser::operators are those that its groups become; find(like) finds groups, where
+/// possible those of a program of the same ops with other extents; write() gives the program.
 template <class Fuser, class Ops>
 fused_graph<basic_graph<Ops>> fused_by(basic_graph<Ops> const& g, std::span<std::vector<op_id> const> like = {}) {
-  static_assert(Ops::template contains<typename Fuser::operator_type>,
-                "neap: a pass that fuses needs the operator that it makes in the graph's set");
-  Fuser f(g, facets_of<typename Fuser::operator_type>);
+  auto f = fuser_of<Fuser>(g, typename Fuser::operators{});
   f.find(like);
   auto made = f.write();
   return {basic_graph<Ops>(std::move(made.program)), std::move(made.value), std::move(made.groups)};

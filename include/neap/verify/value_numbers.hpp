@@ -16,6 +16,7 @@
 #include <neap/core/sip_hash.hpp>
 #include <neap/ir/dataflow.hpp>
 #include <neap/ir/operators/fused.hpp>
+#include <neap/ir/operators/fused_reduction.hpp>
 #include <neap/ir/operators/fused_rows.hpp>
 #include <neap/ir/operators/matmul_epilogue.hpp>
 
@@ -165,9 +166,17 @@ inline op::fused_rows const* rows_with_steps(op_graph const& g, op_id o) {
   for (std::size_t j = 0; plain && j < whole; ++j) plain = g.type(g.outputs(o)[j]) == g.type(g.outputs(o)[0]);
   return plain ? p : nullptr;
 }
+/// A reduction with steps before it; nullptr if it is none. Its results have memory of their own, dense.
+inline op::fused_reduction const* reduction_with_steps(op_graph const& g, op_id o) {
+  if (g.facets(o).standard_row != standard_row<op::fused_reduction>) return nullptr;
+  auto const* p = static_cast<op::fused_reduction const*>(g.attributes(o));
+  bool const plain =
+      p->fault(g.inputs(o).size()).empty() && g.outputs(o).size() == (p->keeps_x ? 2u : 1u) && makes_plain_values(g, o);
+  return plain ? p : nullptr;
+}
 /// Whether an op stands for several: its steps have numbers of their own.
 inline bool has_steps(op_graph const& g, op_id o) {
-  return fused_program(g, o) || product_with_steps(g, o) || rows_with_steps(g, o);
+  return fused_program(g, o) || product_with_steps(g, o) || rows_with_steps(g, o) || reduction_with_steps(g, o);
 }
 
 inline constexpr std::uint64_t stored_mark = 0x73746f726564ull;
@@ -247,6 +256,7 @@ struct numbers {
   template <class F>
   void each_step(op_graph const& g, op_id o, F const& f) const {
     if (auto const* p = rows_with_steps(g, o)) return (void)each_step_of_rows(*p, g, o, f);
+    if (auto const* p = reduction_with_steps(g, o)) return (void)each_step_of_reduction(*p, g, o, f);
     plain_vector<digest> in;
     auto const y = g.outputs(o)[0];
     auto const makes = fresh_number(g.type(y));
@@ -286,6 +296,9 @@ struct numbers {
       if (p->keeps_x) made.push_back(r.x);
       if (p->keeps_y) made.push_back(result(r.function));
       for (std::size_t j = made.size() + 1, k = 1; j < out.size(); ++j, ++k) made.push_back(r.function.mix(k));
+    } else if (auto const* r = reduction_with_steps(g, o)) {
+      auto const x = each_step_of_reduction(*r, g, o, [&](digest d) { last = d; });
+      if (r->keeps_x) made.push_back(x);
     } else {
       each_step(g, o, [&](digest d) { before = std::exchange(last, d); });
       if (out.size() > 1) made.push_back(result(before));  // what its activation reads
@@ -328,6 +341,20 @@ struct numbers {
       steps(p.after(), whole.dims, span_of(read), makes, f);
     }
     return {x, function};
+  }
+  /// The number of what a reduction's steps make.
+  template <class F>
+  digest each_step_of_reduction(op::fused_reduction const& p, op_graph const& g, op_id o, F const& f) const {
+    plain_vector<digest> read;
+    plain_vector<tensor_layout> layouts;
+    for (auto v : g.inputs(o)) read.push_back(value[v]), layouts.push_back(g.layout(v));
+    auto const made = p.x_type({layouts.data(), layouts.size()});
+    digest x{};
+    steps(p.program(), made.dims, span_of(read), fresh_number(made), [&](digest d) { f(d), x = result(d); });
+    sip_hash d(key);
+    d.mix(p.with_function([&](auto const& one) { return called(view_of(one)); }));
+    f(d.mix(fresh_number(g.type(g.outputs(o)[0]))).mix(x).finish());
+    return x;
   }
   /// operator_number() of a standard operator.
   digest called(operator_view view) const {

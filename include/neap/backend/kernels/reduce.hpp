@@ -85,12 +85,14 @@ C neutral() {
   return floating ? std::numeric_limits<C>::infinity() : std::numeric_limits<C>::max();
 }
 
-/// A reduction as two compiled loops, so that the walking around them is compiled once a type.
+/// A reduction as compiled loops, so that the walking around them is compiled once a type. `along` in pieces: `lanes`
+/// for pieces of whole lanes but the last one, from neutral lanes on; then `across` for each half of the lanes.
 template <class C>
 struct reduce_loops {
   C neutral;
   C (*along)(C const* x, std::int64_t n);               // of n elements
   void (*across)(C* sums, C const* x, std::int64_t n);  // sums[i] = op(sums[i], x[i])
+  void (*lanes)(C* part, C const* x, std::int64_t n);   // part[i % host_block::lanes] = op(that, x[i])
 };
 
 template <class C, class Op>
@@ -103,14 +105,74 @@ __attribute__((noinline)) void reduce_across(C* sums, C const* x, std::int64_t n
   host_block{}.each(n, [=](std::int64_t i) { sums[i] = Op{}(sums[i], x[i]); });
 }
 template <class C, class Op>
+__attribute__((noinline)) void reduce_lanes(C* part, C const* x, std::int64_t n) {
+  constexpr int lanes = host_block::lanes;
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    NEAP_LANES
+    for (int j = 0; j < lanes; ++j) part[j] = Op{}(part[j], x[i + j]);
+  }
+  for (int j = 0; j < static_cast<int>(n - i); ++j) part[j] = Op{}(part[j], x[i + j]);
+}
+template <class C, class Op>
 reduce_loops<C> loops_of() {
-  return {neutral<C, Op>(), &reduce_along<C, Op>, &reduce_across<C, Op>};
+  return {neutral<C, Op>(), &reduce_along<C, Op>, &reduce_across<C, Op>, &reduce_lanes<C, Op>};
 }
 
-/// Writes `splits` partial results of each output to partial[split * outputs + output].
-template <class C, class Backend>
-void reduce_partially(Backend& b, reduce_plan const& p, C* partial, reduce_loops<C> const& op) {
-  bool const as_is = p.element == dtype_of<C>;
+inline constexpr std::int64_t reduce_buffer = 512;  // terms of other types that are combined at once
+
+/// The terms of a reduction as they lie in a tensor.
+template <class C>
+struct tensor_terms {
+  reduce_plan const& p;
+
+  /// Terms [first, last) of the output whose terms are at `base` elements.
+  C along(std::int64_t base, std::int64_t first, std::int64_t last, reduce_loops<C> const& op) const {
+    alignas(64) C room[reduce_buffer];
+    strided terms = p.inner;
+    terms.data = p.inner.at(base);
+    C total = op.neutral;
+    auto const add = [&](C const* x, std::int64_t n) {
+      C const part = op.along(x, n);
+      op.across(&total, &part, 1);
+    };
+    if (p.element == dtype_of<C> && terms.strides[terms.rank - 1] == 1) {
+      for_each_run(terms, first, last - first, [&](std::int64_t offset, std::int64_t n, std::int64_t) {
+        add(reinterpret_cast<C const*>(terms.data) + offset, n);
+      });
+      return total;
+    }
+    for (std::int64_t at = first; at < last; at += reduce_buffer) {
+      std::int64_t const n = std::min(reduce_buffer, last - at);
+      gather(terms, at, n, room);
+      add(room, n);
+    }
+    return total;
+  }
+  /// sums[i] = op(sums[i], term) for terms [first, last) of n outputs side by side, from `column` of those at `base` on.
+  void across(std::int64_t base, std::int64_t column, std::int64_t n, std::int64_t first, std::int64_t last, C* sums,
+              reduce_loops<C> const& op) const {
+    alignas(64) C room[reduce_tile];
+    strided const row{p.data, p.element, 1, {p.width}, {p.kept_strides[p.kept - 1]}};
+    bool const as_is = p.element == dtype_of<C> && row.strides[0] == 1;
+    for_each_run(p.inner, first, last - first, [&](std::int64_t offset, std::int64_t length, std::int64_t stride) {
+      for (std::int64_t k = 0; k < length; ++k) {
+        strided here = row;
+        here.data = row.at(base + offset + k * stride);
+        C const* x = as_is ? reinterpret_cast<C const*>(here.data) + column : nullptr;
+        if (!x) {
+          gather(here, column, n, room);
+          x = room;
+        }
+        op.across(sums, x, n);
+      }
+    });
+  }
+};
+
+/// Writes `splits` partial results of each output to partial[split * outputs + output]. `terms`: as tensor_terms.
+template <class C, class Backend, class Terms>
+void reduce_partially(Backend& b, reduce_plan const& p, Terms const& terms, C* partial, reduce_loops<C> const& op) {
   std::int64_t const rows = p.width > 0 ? p.outputs / p.width : 0;  // combinations of the kept axes but the last
   std::int64_t const work = (p.terms / p.splits + 1) * (p.across ? std::min(p.width, reduce_tile) : 1);
   auto const kept_offset = [&p](std::int64_t index, int axes) {
@@ -121,76 +183,40 @@ void reduce_partially(Backend& b, reduce_plan const& p, C* partial, reduce_loops
     }
     return offset;
   };
-  constexpr std::int64_t buffer_size = 512;
+  std::int64_t const grain = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, work));
   if (!p.across) {
-    std::int64_t const grain = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, work));
     b.parallel_for(p.outputs * p.splits, grain, [&](std::int64_t begin, std::int64_t end) {
-      alignas(64) C room[buffer_size];
       for (std::int64_t id = begin; id < end; ++id) {
         std::int64_t const output = id / p.splits, split = id % p.splits;
         std::int64_t const first = p.terms * split / p.splits, last = p.terms * (split + 1) / p.splits;
-        strided terms = p.inner;
-        terms.data = p.inner.at(kept_offset(output, p.kept));
-        C total = op.neutral;
-        if (as_is && terms.strides[terms.rank - 1] == 1) {
-          for_each_run(terms, first, last - first, [&](std::int64_t offset, std::int64_t n, std::int64_t) {
-            C const* const x = reinterpret_cast<C const*>(terms.data) + offset;
-            C const part = op.along(x, n);
-            op.across(&total, &part, 1);
-          });
-        } else {
-          for (std::int64_t at = first; at < last; at += buffer_size) {
-            std::int64_t const n = std::min(buffer_size, last - at);
-            gather(terms, at, n, room);
-            C const* const x = room;
-            C const part = op.along(x, n);
-            op.across(&total, &part, 1);
-          }
-        }
-        partial[split * p.outputs + output] = total;
+        partial[split * p.outputs + output] = terms.along(kept_offset(output, p.kept), first, last, op);
       }
     });
     return;
   }
-  strided row{p.data, p.element, 1, {p.width}, {p.kept_strides[p.kept - 1]}};
-  std::int64_t const grain = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, work));
-  b.parallel_for(rows * p.splits * p.tiles, grain, [&, row](std::int64_t begin, std::int64_t end) {
+  b.parallel_for(rows * p.splits * p.tiles, grain, [&](std::int64_t begin, std::int64_t end) {
     host_block const block;
     alignas(64) C total[reduce_tile];
-    alignas(64) C room[reduce_tile];
     for (std::int64_t id = begin; id < end; ++id) {
       std::int64_t const tile = id % p.tiles, split = id / p.tiles % p.splits, outer = id / (p.tiles * p.splits);
       std::int64_t const first = p.terms * split / p.splits, last = p.terms * (split + 1) / p.splits;
       std::int64_t const column = tile * reduce_tile, n = std::min(reduce_tile, p.width - column);
-      std::int64_t const base = kept_offset(outer, p.kept - 1);
       C* const sums = total;
       C const start = op.neutral;
       block.each(n, [=](std::int64_t i) { sums[i] = start; });
-      strided const& terms = p.inner;
-      for_each_run(terms, first, last - first, [&](std::int64_t offset, std::int64_t length, std::int64_t stride) {
-        for (std::int64_t k = 0; k < length; ++k) {
-          strided here = row;
-          here.data = row.at(base + offset + k * stride);
-          C const* x = as_is && row.strides[0] == 1 ? reinterpret_cast<C const*>(here.data) + column : nullptr;
-          if (!x) {
-            gather(here, column, n, room);
-            x = room;
-          }
-          op.across(sums, x, n);
-        }
-      });
+      terms.across(kept_offset(outer, p.kept - 1), column, n, first, last, sums, op);
       C* const to = partial + split * p.outputs + outer * p.width + column;
       block.each(n, [=](std::int64_t i) { to[i] = sums[i]; });
     }
   });
 }
 
-template <class C, class Backend>
-void reduce_as(Backend& b, reduce_plan const& p, tensor_ref const& out, C* partial, reduce_loops<C> const& op,
-               double divisor) {
+template <class C, class Backend, class Terms>
+void reduce_as(Backend& b, reduce_plan const& p, Terms const& terms, tensor_ref const& out, C* partial,
+               reduce_loops<C> const& op, double divisor) {
   bool const in_place = p.splits == 1 && out.element == dtype_of<C> && out.is_dense();
   if (in_place) partial = out.as<C>();
-  reduce_partially(b, p, partial, op);
+  reduce_partially(b, p, terms, partial, op);
   if (in_place && divisor == 1) return;
   shape const flat{p.outputs};
   tensor_ref const dense{out.data, out.element, flat, {1}};
@@ -231,23 +257,30 @@ inline void broadcast_axes(shape const& in, shape const& out, bool* reduces) {
   }
 }
 
+/// A reduction of `terms`, computed in C. `workspace`: reduce_bytes().
+template <class C, class Backend, class Terms>
+void reduce_by_kind(Backend& b, reduction kind, reduce_plan const& p, Terms const& terms, tensor_ref const& out,
+                    void* workspace) {
+  expect(out.count() == p.outputs, "reduce: the result has the wrong number of elements");
+  if (p.terms == 0 && kind == reduction::max && out.element == dtype::boolean) kind = reduction::sum;  // false
+  C* const partial = static_cast<C*>(workspace);
+  switch (kind) {
+    case reduction::sum: return reduce_as<C>(b, p, terms, out, partial, loops_of<C, sum_op>(), 1);
+    case reduction::mean:
+      return reduce_as<C>(b, p, terms, out, partial, loops_of<C, sum_op>(), static_cast<double>(p.terms));
+    case reduction::max: return reduce_as<C>(b, p, terms, out, partial, loops_of<C, max_op>(), 1);
+    case reduction::min: return reduce_as<C>(b, p, terms, out, partial, loops_of<C, min_op>(), 1);
+    case reduction::product: return reduce_as<C>(b, p, terms, out, partial, loops_of<C, product_op>(), 1);
+  }
+}
+
 template <class Backend>
 void reduce_axes(Backend& b, reduction kind, tensor_ref const& out, tensor_ref const& in, bool const* reduces,
                  void* workspace) {
   auto const p = plan_reduction(in, reduces);
-  expect(out.count() == p.outputs, "reduce: the result has the wrong number of elements");
-  if (p.terms == 0 && kind == reduction::max && out.element == dtype::boolean) kind = reduction::sum;  // false
-  double const divisor = kind == reduction::mean ? static_cast<double>(p.terms) : 1;
   auto const run = [&](auto tag) {
     using C = typename decltype(tag)::type;
-    C* const partial = static_cast<C*>(workspace);
-    switch (kind) {
-      case reduction::sum:
-      case reduction::mean: return reduce_as<C>(b, p, out, partial, loops_of<C, sum_op>(), divisor);
-      case reduction::max: return reduce_as<C>(b, p, out, partial, loops_of<C, max_op>(), divisor);
-      case reduction::min: return reduce_as<C>(b, p, out, partial, loops_of<C, min_op>(), divisor);
-      case reduction::product: return reduce_as<C>(b, p, out, partial, loops_of<C, product_op>(), divisor);
-    }
+    reduce_by_kind<C>(b, kind, p, tensor_terms<C>{p}, out, workspace);
   };
   switch (reduce_dtype(in.element, out.element)) {
     case dtype::f64: return run(type_tag<double>{});

@@ -5,6 +5,7 @@
 #include <neap/cuda/kernels/dropout.cuh>
 #include <neap/cuda/kernels/elementwise.cuh>
 #include <neap/cuda/kernels/fused.cuh>
+#include <neap/cuda/kernels/fused_reduction.cuh>
 #include <neap/cuda/kernels/fused_rows.cuh>
 #include <neap/cuda/kernels/images.cuh>
 #include <neap/cuda/kernels/lines.cuh>

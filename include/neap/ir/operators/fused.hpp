@@ -211,7 +211,10 @@ struct step_loops<C, type_list<Op...>> {
 template <class C>
 class fused_run {
  public:
-  fused_run(fused const& p, kernel_arguments const& a) : inputs_(static_cast<int>(p.inputs)), steps_(p.step_count()) {
+  /// `rounds`: the result is rounded to its type, too, where values() gives it.
+  fused_run(fused const& p, kernel_arguments const& a, bool rounds = false)
+      : inputs_(static_cast<int>(p.inputs)),
+        steps_(p.step_count()) {
     auto const& to = a.out[0];
     out_ = neap::detail::view_through(to.dims, to);
     for (int i = 0; i < inputs_; ++i) in_[i] = neap::detail::view_through(to.dims, a.in[static_cast<std::size_t>(i)]);
@@ -225,7 +228,7 @@ class fused_run {
       s.loop = step_loops<C, step_list>::of[step_places[static_cast<std::size_t>(made.row)]](s.functor);
       s.arguments = f.arguments;
       for (int i = 0; i < s.arguments; ++i) s.operand[i] = stands_for[made.operands[static_cast<std::size_t>(i)]];
-      if (k + 1 < steps_ && made.element != dtype_of<C>) {
+      if ((rounds || k + 1 < steps_) && made.element != dtype_of<C>) {
         s.narrow = neap::detail::conversion_to<C>(made.element);
         s.widen = neap::detail::conversion_from<C>(made.element);
       }
@@ -255,7 +258,24 @@ class fused_run {
     }
   }
 
+  /// Writes the results of elements [begin, end).
   void operator()(std::int64_t begin, std::int64_t end) const {
+    run(
+        begin, end, [this](std::int64_t i, std::int64_t n) { return neap::detail::direct<C>(out_, i, n); },
+        [this](std::int64_t i, std::int64_t n, C const* made) { neap::detail::scatter(out_, i, n, made); });
+  }
+  /// The results of elements [begin, end), to to[0] on. The run must have been made to round them.
+  void values(std::int64_t begin, std::int64_t end, C* to) const {
+    run(
+        begin, end, [=](std::int64_t i, std::int64_t) { return to + (i - begin); },
+        [=](std::int64_t i, std::int64_t n, C const* made) { std::copy_n(made, n, to + (i - begin)); });
+  }
+
+ private:
+  /// `place(i, n)`: where elements [i, i + n) may be written in C, or nullptr; `put(i, n, made)` writes what was made
+  /// elsewhere.
+  template <class Place, class Put>
+  void run(std::int64_t begin, std::int64_t end, Place const& place, Put const& put) const {
     using neap::detail::map_chunk;
     alignas(64) C room[most_values][map_chunk];
     alignas(64) std::byte low[map_chunk * 2];
@@ -274,7 +294,7 @@ class fused_run {
         for (std::int64_t j = n; j < length; ++j) to[j] = to[n - 1];
         at[x] = to;
       }
-      C* const out = whole ? neap::detail::direct<C>(out_, i, n) : nullptr;
+      C* const out = whole ? place(i, n) : nullptr;
       for (int k = 0; k < steps_; ++k) {
         auto const& s = step_[k];
         int const v = inputs_ + k;
@@ -293,12 +313,11 @@ class fused_run {
         }
         at[v] = to;
       }
-      if (at[result_] != out) neap::detail::scatter(out_, i, n, at[result_]);
+      if (at[result_] != out) put(i, n, at[result_]);
       i += n;
     }
   }
 
- private:
   static constexpr int most_values = fused::most_inputs + fused::most_steps;
   struct one_step {
     neap::detail::map_loop_type<C> loop = nullptr;                     // none: a cast

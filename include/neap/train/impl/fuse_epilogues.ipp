@@ -26,7 +26,8 @@ NEAP_FUNC void epilogue_fuser::match_activation(op_id o) {
   auto const product = biased_product(sum);
   bool const keeps = g_.uses(before).size() > 1 || g_.is_kept(before);
   if (product == nothing<op_id>) return;
-  group made{bytes_of(op::matmul_epilogue::of(*g_.as<op::matmul>(product),
+  group made{&facets_,
+             bytes_of(op::matmul_epilogue::of(*g_.as<op::matmul>(product),
                                               by_tanh ? epilogue::bias_gelu : epilogue::bias_relu, keeps)),
              {product, sum, o},
              inputs_of(product, g_.inputs(sum)[1]),
@@ -38,7 +39,8 @@ NEAP_FUNC void epilogue_fuser::match_activation(op_id o) {
 NEAP_FUNC void epilogue_fuser::match_bias(op_id o) {
   auto const product = biased_product(o);
   if (product != nothing<op_id>)
-    join({bytes_of(op::matmul_epilogue::of(*g_.as<op::matmul>(product), epilogue::bias)),
+    join({&facets_,
+          bytes_of(op::matmul_epilogue::of(*g_.as<op::matmul>(product), epilogue::bias)),
           {product, o},
           inputs_of(product, g_.inputs(o)[1]),
           {g_.output(o)}});
@@ -55,12 +57,17 @@ NEAP_FUNC void epilogue_fuser::match_gelu_gradient(op_id o) {
   auto const& m = *g_.as<op::matmul>(product);
   auto const y = g_.output(o);
   for (auto sum : sums_[g_.storage(y)])
-    if (sums_columns(sum, y) && join({bytes_of(op::matmul_epilogue::of(m, epilogue::gelu_grad_sums)),
+    if (sums_columns(sum, y) && join({&facets_,
+                                      bytes_of(op::matmul_epilogue::of(m, epilogue::gelu_grad_sums)),
                                       {product, o, sum},
                                       inputs_of(product, in[1]),
                                       {y, g_.output(sum)}}))
       return;
-  join({bytes_of(op::matmul_epilogue::of(m, epilogue::gelu_grad)), {product, o}, inputs_of(product, in[1]), {y}});
+  join({&facets_,
+        bytes_of(op::matmul_epilogue::of(m, epilogue::gelu_grad)),
+        {product, o},
+        inputs_of(product, in[1]),
+        {y}});
 }
 
 NEAP_FUNC void epilogue_fuser::match_sums(op_id o) {
@@ -72,7 +79,8 @@ NEAP_FUNC void epilogue_fuser::match_sums(op_id o) {
     if (g_.type(x).rank() != 2 || !g_.layout(x).is_dense()) continue;
     for (auto sum : sums_[g_.storage(x)]) {
       if (!sums_columns(sum, x)) continue;
-      if (join({bytes_of(op::matmul_epilogue::of(*m, i == 0 ? epilogue::sums_of_a : epilogue::sums_of_b)),
+      if (join({&facets_,
+                bytes_of(op::matmul_epilogue::of(*m, i == 0 ? epilogue::sums_of_a : epilogue::sums_of_b)),
                 {o, sum},
                 {g_.inputs(o)[0], g_.inputs(o)[1]},
                 {g_.output(o), g_.output(sum)}}))
@@ -87,7 +95,8 @@ namespace neap::inline v0 {
 namespace detail {
 
 NEAP_FUNC epilogue_fuser::epilogue_fuser(op_graph const& g, operator_facets const& facets)
-    : operator_groups(g, facets, "fuse_epilogues"),
+    : operator_groups(g, "fuse_epilogues"),
+      facets_(facets),
       sums_(g.storage_count()) {}
 
 NEAP_FUNC op_id epilogue_fuser::biased_product(op_id sum) const {

@@ -7,8 +7,10 @@
 
 namespace neap::inline v0::detail {
 
-NEAP_FUNC rows_fuser::rows_fuser(op_graph const& g, operator_facets const& facets)
-    : operator_groups(g, facets, "fuse_rows"),
+NEAP_FUNC rows_fuser::rows_fuser(op_graph const& g, operator_facets const& rows, operator_facets const& reduction)
+    : operator_groups(g, "fuse_rows"),
+      rows_(rows),
+      reduction_(reduction),
       last_reader_(g.storage_count(), 0) {
   for (auto o : places_.order)
     for (auto v : g.inputs(o)) last_reader_[g.storage(v)] = std::max(last_reader_[g.storage(v)], places_.place[o]);
@@ -17,8 +19,11 @@ NEAP_FUNC rows_fuser::rows_fuser(op_graph const& g, operator_facets const& facet
 }
 
 NEAP_FUNC void rows_fuser::find(std::span<std::vector<op_id> const> /*like*/) {
-  for (auto o : places_.order)
-    if (auto const plain = function_of(o); plain && may_join(o)) match(o, *plain);
+  for (auto o : places_.order) {
+    if (!may_join(o)) continue;
+    if (auto const plain = function_of(o)) match(o, *plain);
+    else if (auto const reduction = reduction_of(o)) match(o, *reduction);
+  }
 }
 
 NEAP_FUNC std::optional<op::fused_rows> rows_fuser::function_of(op_id o) const {
@@ -32,8 +37,31 @@ NEAP_FUNC std::optional<op::fused_rows> rows_fuser::function_of(op_id o) const {
   return found;
 }
 
+NEAP_FUNC std::optional<op::fused_reduction> rows_fuser::reduction_of(op_id o) const {
+  std::optional<op::fused_reduction> found;
+  auto const one = [&]<class Op>(type_tag<Op>) {
+    if (auto const* f = g_.as<Op>(o)) found = op::fused_reduction::of(*f);
+  };
+  one(type_tag<op::sum>{}), one(type_tag<op::mean>{}), one(type_tag<op::max_reduce>{});
+  one(type_tag<op::min_reduce>{}), one(type_tag<op::sum_to>{});
+  return found;
+}
+
+NEAP_FUNC void rows_fuser::match(op_id o, op::fused_reduction made) {
+  auto const x = g_.inputs(o)[0];
+  made.keeps_x = is_read_elsewhere(x, o);
+  if (!is_floating(g_.type(x).element) || (made.keeps_x && first_reader(x) != o)) return;
+  auto const before = before_of(o, op::fused::most_steps);
+  if (before.ops.empty()) return;
+  made.set_program(before.program);
+  group all{&reduction_, bytes_of(made), before.ops, before.in, {g_.output(o)}};
+  all.ops.push_back(o);
+  if (made.keeps_x) all.out.push_back(x);
+  join(std::move(all));
+}
+
 NEAP_FUNC void rows_fuser::match(op_id o, op::fused_rows const& plain) {
-  auto const before = before_of(o), after = after_of(o, before);
+  auto const before = before_of(o, most_steps_of_rows), after = after_of(o, before);
   if (before.ops.empty() && after.ops.empty()) return;
   if (make_one(o, plain, before, after)) return;
   if (before.ops.empty() || after.ops.empty()) return;
@@ -43,7 +71,7 @@ NEAP_FUNC void rows_fuser::match(op_id o, op::fused_rows const& plain) {
 NEAP_FUNC bool rows_fuser::make_one(op_id o, op::fused_rows op, chain const& before, chain const& after) {
   auto const in = g_.inputs(o);
   auto const out = g_.outputs(o);
-  group all{{}, {}, {}, {}};
+  group all{&rows_, {}, {}, {}, {}};
   for (auto m : before.ops) all.ops.push_back(m);
   all.ops.push_back(o);
   for (auto m : after.ops) all.ops.push_back(m);
@@ -62,14 +90,14 @@ NEAP_FUNC bool rows_fuser::make_one(op_id o, op::fused_rows op, chain const& bef
   return join(std::move(all));
 }
 
-NEAP_FUNC rows_fuser::chain rows_fuser::before_of(op_id o) {
+NEAP_FUNC rows_fuser::chain rows_fuser::before_of(op_id o, int most_steps) {
   auto const in = g_.inputs(o);
   auto const p = g_.producer(in[0]);
   chain found;
   if (p == nothing<op_id> || std::find(in.begin() + 1, in.end(), in[0]) != in.end() || !may_be_beside(p, o) ||
       !may_wait(p, o))
     return found;
-  if (auto made = program_of({p}, nothing<value_id>)) found = std::move(*made);
+  if (auto made = program_of({p}, nothing<value_id>, most_steps)) found = std::move(*made);
   for (bool grows = !found.ops.empty(); grows;) {
     grows = false;
     for (auto v : found.in) {
@@ -77,7 +105,7 @@ NEAP_FUNC rows_fuser::chain rows_fuser::before_of(op_id o) {
       if (q == nothing<op_id> || !may_be_beside(q, o) || !may_wait(q, o)) continue;
       auto ops = found.ops;
       ops.push_back(q);
-      if (auto made = program_of(std::move(ops), nothing<value_id>)) {
+      if (auto made = program_of(std::move(ops), nothing<value_id>, most_steps)) {
         found = std::move(*made), grows = true;
         break;
       }
@@ -89,7 +117,7 @@ NEAP_FUNC rows_fuser::chain rows_fuser::before_of(op_id o) {
 NEAP_FUNC rows_fuser::chain rows_fuser::after_of(op_id o, chain const& before) {
   chain found;
   auto const y = g_.outputs(o)[0];
-  for (auto last = y; static_cast<int>(found.ops.size()) < max_rank;) {
+  for (auto last = y; static_cast<int>(found.ops.size()) < most_steps_of_rows;) {
     auto const r = first_reader(last);
     if (r == nothing<op_id> || (last != y && is_read_elsewhere(last, r)) || !may_be_beside(r, o) ||
         g_.type(g_.output(r)).element != g_.type(y).element || !may_wait(o, r))
@@ -100,7 +128,7 @@ NEAP_FUNC rows_fuser::chain rows_fuser::after_of(op_id o, chain const& before) {
         apart = apart && p != o && std::find(before.ops.begin(), before.ops.end(), p) == before.ops.end();
     auto ops = found.ops;
     ops.push_back(r);
-    auto made = apart ? program_of(std::move(ops), y) : std::nullopt;
+    auto made = apart ? program_of(std::move(ops), y, most_steps_of_rows) : std::nullopt;
     if (!made) break;
     found = std::move(*made);
     last = g_.output(r);
@@ -108,7 +136,8 @@ NEAP_FUNC rows_fuser::chain rows_fuser::after_of(op_id o, chain const& before) {
   return found;
 }
 
-NEAP_FUNC std::optional<rows_fuser::chain> rows_fuser::program_of(plain_vector<op_id> ops, value_id first) const {
+NEAP_FUNC std::optional<rows_fuser::chain> rows_fuser::program_of(plain_vector<op_id> ops, value_id first,
+                                                                  int most_steps) const {
   chain made;
   made.ops = std::move(ops);
   std::sort(made.ops.begin(), made.ops.end(), [&](op_id a, op_id b) { return places_.place[a] < places_.place[b]; });
@@ -138,7 +167,7 @@ NEAP_FUNC std::optional<rows_fuser::chain> rows_fuser::program_of(plain_vector<o
     results.push_back(*at);
   }
   made.program = make.made();
-  if (made.program.more_steps.rank() > 0 || !made.program.fault(made.in.size()).empty()) return {};
+  if (made.program.step_count() > most_steps || !made.program.fault(made.in.size()).empty()) return {};
   return made;
 }
 
@@ -162,12 +191,12 @@ NEAP_FUNC bool rows_fuser::is_read_elsewhere(value_id v, op_id o) const {
 
 NEAP_FUNC bool rows_fuser::may_be_beside(op_id p, op_id o) const {
   if (!op::detail::step_at(g_.facets(p).standard_row) && !g_.as<op::fused>(p)) return false;
-  bool const wide = g_.type(g_.outputs(o)[0]).element == dtype::f64;
+  auto const& x = g_.type(g_.inputs(o)[0]);
+  bool const wide = x.element == dtype::f64;
   auto const suits = [wide](dtype t) {
     return t == dtype::boolean || (wide ? t == dtype::f64 : t != dtype::f64 && t <= dtype::f16);
   };
-  bool known = may_join(p) && g_.type(g_.output(p)).dims == g_.type(g_.outputs(o)[0]).dims &&
-               suits(g_.type(g_.output(p)).element);
+  bool known = may_join(p) && g_.type(g_.output(p)).dims == x.dims && suits(g_.type(g_.output(p)).element);
   for (auto v : g_.inputs(p)) known = known && suits(g_.type(v).element);
   return known;
 }

@@ -7,10 +7,9 @@
 
 namespace neap::inline v0::detail {
 
-NEAP_FUNC operator_groups::operator_groups(op_graph const& g, operator_facets const& facets, std::string_view who)
+NEAP_FUNC operator_groups::operator_groups(op_graph const& g, std::string_view who)
     : g_(g),
       places_(g, who),
-      facets_(facets),
       group_(g.op_count(), none),
       seen_(g.op_count(), 0) {}
 
@@ -106,7 +105,7 @@ NEAP_FUNC void operator_groups::put(program_copy& copy, op_id o, fused_graph<op_
   }
   auto const& made = groups_[group_[o]];
   for (auto v : made.in) in.push_back(copy.value[v]);
-  copy.put(o, {&facets_, made.op.get()}, span_of(in), span_of(made.out));
+  copy.put(o, {made.facets, made.op.get()}, span_of(in), span_of(made.out));
   out.groups.emplace_back(made.ops.begin(), made.ops.end());
 }
 

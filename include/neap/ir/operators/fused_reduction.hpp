@@ -1,0 +1,214 @@
+// A reduction and the chain of elementwise operators that makes what it adds up as one operator: a program of steps
+// (op::fused) whose result x takes no memory, unless others read it.
+//
+//   y = reduction(program(a...))
+//
+//   x = mul(a, mask); y = sum(x)                      a masked sum
+//   x = square(sub(a, b)); y = mean(x)                a squared error
+//   x = mul(g, a); y = sum_to(x)                      the gradient of a scale
+//   x = relu_grad(g, z); y = sum_to(x)                the gradient of a bias; x is a second result, which others read
+//
+// Chunks of x are added while they are in the first cache. On the host, bits are those of the operators one after
+// another: x is rounded to its type, and its elements are added up in the same order. train/fuse_rows.hpp puts it into
+// programs. (Beside op::fused_rows, whose result has the shape of what it reads and lies in its place.)
+#pragma once
+
+#include <neap/ir/operators/fused.hpp>
+#include <neap/ir/operators/movement.hpp>
+#include <neap/ir/operators/reduction.hpp>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+
+namespace neap::inline v0 {
+
+/// A reduction. The numbers are an attribute of op::fused_reduction.
+enum class reduction_function : std::int64_t { sum, mean, max_reduce, min_reduce, sum_to, count };
+
+namespace op {
+
+/// The program's inputs -> y; x with `keeps_x`. x is of a floating type. No gradient: fused programs have theirs
+/// already.
+struct fused_reduction {
+  static constexpr std::string_view name = "fused_reduction";
+
+  std::int64_t function = 0;  // a reduction_function
+  extents axes;               // of all but sum_to, as theirs
+  bool keepdim = false;
+  extents dims;  // of sum_to
+  std::int64_t inputs = 1;
+  extents steps, more_steps, constants;  // as of op::fused
+  bool keeps_x = false;
+
+  static constexpr auto attributes() {
+    return std::array{
+        field<&fused_reduction::function>("function"),     field<&fused_reduction::axes>("axes"),
+        field<&fused_reduction::keepdim>("keepdim"),       field<&fused_reduction::dims>("dims"),
+        field<&fused_reduction::inputs>("inputs"),         field<&fused_reduction::steps>("steps"),
+        field<&fused_reduction::more_steps>("more_steps"), field<&fused_reduction::constants>("constants"),
+        field<&fused_reduction::keeps_x>("keeps_x")};
+  }
+  /// The reduction alone, without steps.
+  template <class Op>
+  static fused_reduction of(Op const& op) {
+    fused_reduction all;
+    if constexpr (std::is_same_v<Op, sum_to>) {
+      all.function = static_cast<std::int64_t>(reduction_function::sum_to), all.dims = op.dims;
+    } else {
+      constexpr auto f = std::is_same_v<Op, sum>          ? reduction_function::sum
+                         : std::is_same_v<Op, mean>       ? reduction_function::mean
+                         : std::is_same_v<Op, max_reduce> ? reduction_function::max_reduce
+                                                          : reduction_function::min_reduce;
+      all.function = static_cast<std::int64_t>(f), all.axes = op.axes, all.keepdim = op.keepdim;
+    }
+    return all;
+  }
+  void set_program(fused const& p) {
+    inputs = p.inputs, steps = p.steps, more_steps = p.more_steps, constants = p.constants;
+  }
+  fused program() const { return {inputs, steps, more_steps, constants}; }
+  reduction_function follows() const { return static_cast<reduction_function>(function); }
+  /// f(the reduction as an operator).
+  template <class F>
+  auto with_function(F const& f) const {
+    switch (follows()) {
+      case reduction_function::mean: return f(mean{axes, keepdim});
+      case reduction_function::max_reduce: return f(max_reduce{axes, keepdim});
+      case reduction_function::min_reduce: return f(min_reduce{axes, keepdim});
+      case reduction_function::sum_to: return f(sum_to{dims});
+      default: return f(sum{axes, keepdim});
+    }
+  }
+  /// How the reduction combines elements.
+  neap::reduction kind() const;
+  /// Which axes of x, of this shape, are reduced.
+  std::array<bool, max_rank> reduces(shape const& x) const;
+  /// x's type, from its inputs' layouts. They must go together.
+  tensor_type x_type(std::span<tensor_layout const> in) const;
+  tensor_type x_type(std::span<tensor_ref const> in) const;
+
+  /// What is wrong with the operator, for that many inputs. Empty if nothing is.
+  std::string fault(std::size_t arity) const;
+
+  void infer(shape_context& c) const;
+  void relate(dim_context& c) const;
+  work cost(work_context const& c) const;
+  bytes_t workspace(work_context const& c) const;
+
+ private:
+  /// The type of what the steps make of inputs that broadcast to this shape.
+  tensor_type made_of(shape const& whole) const;
+};
+
+namespace detail {
+
+/// The terms of a reduction as a program makes them (as neap::detail::tensor_terms, with the same bits): x is dense
+/// where it has memory, so an offset into it is its element's index.
+template <class C>
+class program_terms {
+ public:
+  /// `p`: of a dense x without data.
+  program_terms(fused_reduction const& op, kernel_arguments const& a, neap::detail::reduce_plan const& p,
+                tensor_ref const& x)
+      : plan_(p),
+        kept_(neap::detail::view_through(x.dims, op.keeps_x ? a.out[1] : x)),
+        keeps_(op.keeps_x),
+        run_(op.program(), {a.in, {&x, 1}}, true) {}
+
+  C along(std::int64_t base, std::int64_t first, std::int64_t last, neap::detail::reduce_loops<C> const& op) const {
+    constexpr std::int64_t most = neap::detail::reduce_buffer;
+    constexpr int lanes = host_block::lanes;
+    static_assert(most % lanes == 0);
+    alignas(64) C room[most];
+    C total = op.neutral;
+    auto const add = [&](C part) { op.across(&total, &part, 1); };
+    auto const& terms = plan_.inner;
+    if (plan_.element == dtype_of<C>) {  // run by run
+      neap::detail::for_each_run(terms, first, last - first, [&](std::int64_t offset, std::int64_t n, std::int64_t) {
+        alignas(64) C part[lanes];
+        std::fill_n(part, lanes, op.neutral);
+        for (std::int64_t at = 0; at < n; at += most) {
+          std::int64_t const some = std::min(most, n - at);
+          op.lanes(part, made(base + offset + at, some, room), some);
+        }
+        for (int width = lanes / 2; width > 0; width /= 2) op.across(part, part + width, width);
+        add(part[0]);
+      });
+      return total;
+    }
+    for (std::int64_t at = first; at < last; at += most) {
+      std::int64_t const n = std::min(most, last - at);
+      C* to = room;
+      neap::detail::for_each_run(terms, at, n, [&](std::int64_t offset, std::int64_t length, std::int64_t) {
+        made(base + offset, length, to);
+        to += length;
+      });
+      add(op.along(room, n));
+    }
+    return total;
+  }
+
+  void across(std::int64_t base, std::int64_t column, std::int64_t n, std::int64_t first, std::int64_t last, C* sums,
+              neap::detail::reduce_loops<C> const& op) const {
+    constexpr std::int64_t most = neap::detail::map_chunk;
+    alignas(64) C room[most];
+    neap::detail::for_each_run(
+        plan_.inner, first, last - first, [&](std::int64_t offset, std::int64_t length, std::int64_t stride) {
+          // Short rows that follow one another are made together.
+          std::int64_t const together = stride == n && n > 0 ? std::max<std::int64_t>(1, most / n) : 1;
+          for (std::int64_t k = 0; k < length; k += together) {
+            std::int64_t const rows = std::min(together, length - k);
+            C const* const x = made(base + offset + k * stride + column, rows * n, room);
+            for (std::int64_t r = 0; r < rows; ++r) op.across(sums, x + r * n, n);
+          }
+        });
+  }
+
+ private:
+  /// Elements [at, at + n) of x, rounded to its type: at most a chunk, in `room` or where x lies.
+  C const* made(std::int64_t at, std::int64_t n, C* room) const {
+    if (C* const place = keeps_ ? neap::detail::direct<C>(kept_, at, n) : nullptr) {
+      run_.values(at, at + n, place);
+      return place;
+    }
+    run_.values(at, at + n, room);
+    if (keeps_) neap::detail::scatter(kept_, at, n, static_cast<C const*>(room));
+    return room;
+  }
+
+  neap::detail::reduce_plan const& plan_;
+  neap::detail::strided kept_;  // x
+  bool keeps_;
+  fused_run<C> run_;
+};
+
+template <class C>
+void run_fused_reduction(host_backend& b, fused_reduction const& op, kernel_arguments const& a, tensor_type const& t) {
+  tensor_ref const x{nullptr, t.element, t.dims, dense_strides(t.dims)};
+  auto const reduces = op.reduces(t.dims);
+  auto const p = neap::detail::plan_reduction(x, reduces.data());
+  neap::detail::reduce_by_kind<C>(b, op.kind(), p, program_terms<C>(op, a, p, x), a.out[0], a.workspace);
+}
+
+}  // namespace detail
+
+template <std::same_as<host_backend> Backend>
+void run(Backend& b, fused_reduction const& op, kernel_arguments const& a) {
+  auto const x = op.x_type(a.in);
+  if (x.element == dtype::f64) detail::run_fused_reduction<double>(b, op, a, x);
+  else detail::run_fused_reduction<float>(b, op, a, x);
+}
+
+}  // namespace op
+
+}  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/impl/fused_reduction.ipp>
+#endif
