@@ -16,9 +16,9 @@
 #include <neap/model/zoo/resnet.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
+#include <neap/rewrite/reschedule.hpp>
 #include <neap/rewrite/taso_rules.hpp>
 #include <neap/schedule/exact_windows.hpp>
-#include <neap/schedule/reschedule.hpp>
 #include <neap/train/training_step.hpp>
 
 #include "../tests/support/random_algebra.hpp"

@@ -1,4 +1,4 @@
-#include <neap/simulate/window_facts.hpp>
+#include <neap/rewrite/window_facts.hpp>
 
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/simulator.hpp>

@@ -1,4 +1,4 @@
-#include <neap/schedule/reschedule.hpp>
+#include <neap/rewrite/reschedule.hpp>
 
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>

@@ -14,11 +14,11 @@
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
+#include <neap/rewrite/window_facts.hpp>
 #include <neap/schedule/incremental.hpp>
 #include <neap/schedule/memory_greedy.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/simulator.hpp>
-#include <neap/simulate/window_facts.hpp>
 
 #include <algorithm>
 #include <concepts>
