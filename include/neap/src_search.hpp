@@ -37,4 +37,6 @@
 #include <neap/optimize/impl/search_policy.ipp>
 #include <neap/optimize/impl/search_summary.ipp>
 #include <neap/optimize/impl/seen_candidates.ipp>
-#include <neap/optimize/optimize.hpp>
+#include <neap/optimize/search.hpp>
+
+#include <neap/optimize/planned_once.hpp>

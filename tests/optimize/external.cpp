@@ -8,6 +8,8 @@
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
+#include <neap/schedule/incremental.hpp>
+#include <neap/schedule/memory_greedy.hpp>
 
 #include "../support/engine_bytes.hpp"
 #include "../support/engine_net.hpp"

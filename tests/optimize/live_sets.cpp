@@ -5,6 +5,7 @@
 #include <neap/mutate/reorder.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/optimize/optimize.hpp>
+#include <neap/optimize/search.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include "../support/exhaustive_order.hpp"

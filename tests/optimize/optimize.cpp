@@ -9,7 +9,11 @@
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
+#include <neap/optimize/search.hpp>
+#include <neap/optimize/seen_candidates.hpp>
 #include <neap/rewrite/taso_rules.hpp>
+#include <neap/schedule/exact_windows.hpp>
+#include <neap/schedule/memory_greedy.hpp>
 #include <neap/simulate/roofline.hpp>
 #include <neap/verify/plan_verifier.hpp>
 

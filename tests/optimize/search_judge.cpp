@@ -6,6 +6,7 @@
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/reorder.hpp>
 #include <neap/mutate/swap.hpp>
+#include <neap/optimize/search_callables.hpp>
 #include <neap/schedule/memory_greedy.hpp>
 #include <neap/schedule/order.hpp>
 
@@ -23,19 +24,19 @@ using namespace neap::testing;
 
 namespace {
 
-template <class Scheduler = as_mutated>
-using judge_of = neap::detail::search_judge<toy_graph, unit_cost, Scheduler>;
-
 /// What a judge reads, for one program.
 template <class Scheduler = as_mutated>
 struct bench {
-  explicit bench(toy_graph const& program) : pins(program), judge(cost, scheduler, options, pins) {}
+  explicit bench(toy_graph const& program)
+      : pins(program),
+        judge(neap::detail::cost_model_ref<toy_graph>(cost), neap::detail::scheduler_ref<toy_graph>(scheduler), options,
+              pins) {}
   unit_cost cost;
   Scheduler scheduler;
   search_options options;
   neap::detail::pin_guard pins;
   seen_candidates seen;
-  judge_of<Scheduler> judge;
+  neap::detail::search_judge<toy_graph> judge;
 };
 
 random_graph_options with_swaps(std::uint64_t seed) {

@@ -3,6 +3,7 @@
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/optimize/optimize.hpp>
+#include <neap/optimize/search.hpp>
 
 #include "../support/random_graph.hpp"
 

@@ -23,7 +23,7 @@ namespace neap::testing {
 
 class search_stage {
  public:
-  using run_type = neap::detail::search_run<graph, any_mutator<graph>, given_or<roofline>, as_mutated>;
+  using run_type = neap::detail::search_run<graph>;
   using state_type = run_type::state_type;
   using node_ptr = state_type::node_ptr;
 

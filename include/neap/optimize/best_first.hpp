@@ -18,6 +18,7 @@
 
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/optimize/op_names.hpp>
+#include <neap/optimize/search_callables.hpp>
 #include <neap/optimize/search_options.hpp>
 #include <neap/optimize/search_run.hpp>
 #include <neap/optimize/stages/exploration.hpp>
@@ -38,13 +39,13 @@ namespace neap::inline v0 {
 
 namespace detail {
 
-template <class G, class Moves, class Cost, class Scheduler>
+template <class G>
 class best_first {
-  using run_type = search_run<G, Moves, Cost, Scheduler>;
+  using run_type = search_run<G>;
   using node_ptr = typename run_type::node_ptr;
 
  public:
-  best_first(G const& program, Moves const& moves, Cost const& cost, Scheduler const& scheduler,
+  best_first(G const& program, any_mutator<G> const& moves, cost_model_ref<G> cost, scheduler_ref<G> scheduler,
              search_options const& options)
       : run_(program, moves, cost, scheduler, options) {}
 
@@ -135,15 +136,6 @@ class best_first {
   run_type run_;
   std::uint32_t epochs_ = 0;  // at the user's limits
 };
-
-/// A search. The pipeline comes erased: drawing a mutation through a pointer costs a hundredth of judging it, and the
-/// search is compiled once for all pipelines. (Not inline, so that planned_once.hpp can make it in one file.)
-template <class G, class Cost, class Scheduler>
-optimized<G> search_best_first(G const& program, any_mutator<G> const& moves, Cost const& cost,
-                               Scheduler const& scheduler, search_options const& options, schedule const& original,
-                               std::span<schedule const> seeds) {
-  return best_first<G, any_mutator<G>, Cost, Scheduler>(program, moves, cost, scheduler, options).run(original, seeds);
-}
 
 }  // namespace detail
 

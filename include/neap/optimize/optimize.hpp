@@ -1,16 +1,14 @@
 // optimize: from a graph, a pipeline of mutators and limits to the best candidate found. How it searches stands in
-// best_first.hpp, options and answer in search_options.hpp; external graphs come in by external.hpp.
+// best_first.hpp (called by search_call.hpp), options and answer in search_options.hpp; external graphs come in by external.hpp.
 #pragma once
 
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/mutator.hpp>
-#include <neap/optimize/best_first.hpp>
 #include <neap/optimize/external.hpp>
-#include <neap/optimize/held_at_peak.hpp>
 #include <neap/optimize/planned_once.hpp>
+#include <neap/optimize/search_call.hpp>
+#include <neap/optimize/search_callables.hpp>
 #include <neap/optimize/search_options.hpp>
-#include <neap/schedule/exact_windows.hpp>
-#include <neap/schedule/memory_greedy.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/roofline.hpp>
@@ -97,6 +95,14 @@ void set_option(search_options& to, schedule& order, Option const& o) {
   if constexpr (std::same_as<Option, schedule>) order = o;
   else if constexpr (progress_option<Option> || settable_option<Option>) to.set(o);
 }
+/// Checked where a graph of neap's enters.
+template <class G>
+constexpr void check_search() {
+  static_assert(has_search<G>(),
+                "neap: a program that is compiled apart includes <neap/optimize/search.hpp> where it optimizes a graph "
+                "over a set of operators of its own");
+}
+
 template <class Option>
 void set_all_options(search_options& to, Option const& o) {
   if constexpr (std::same_as<Option, search_options>) to = o;
@@ -114,43 +120,24 @@ optimized<G> optimize_from(G const& program, Moves const& moves, Cost const& cos
                            Scheduler const& scheduler = {}) {
   detail::check_leaf<Moves, G>();
   static_assert(detail::check_cost_model<Cost, G>());
-  auto const check = [&](schedule const& s) {
-    if (auto const valid = check_order(program, s); !valid) throw_error({"optimize: ", valid.message()});
-  };
-  check(original);
-  for (auto const& s : seeds) check(s);
-  if (auto const wrong = wrong_number(options.policy); !wrong.empty())
-    throw_error({"optimize: search_policy: ", wrong});
-  for (auto o : original.order) detail::as_time(cost(program, o), o, "optimize");
-  auto found = detail::search_best_first(program, any_mutator<G>(moves), cost, scheduler, options, original, seeds);
-  if (!found.fits)
-    for (auto const& h : detail::held_at_peak(found.best)) found.reasons.push_back(detail::text_of(h));
-  return found;
+  detail::check_search<G>();
+  return detail::search_from(program, any_mutator<G>(moves), detail::cost_model_ref<G>(cost), original, seeds, options,
+                             detail::scheduler_ref<G>(scheduler));
 }
 
 namespace detail {
 
 inline constexpr as_mutated no_scheduler{};
 
-/// Searches from the original order, which is the order of the ids if none is given, from the memory-greedy one, of small
-/// programs from the best one, and from the scheduler's.
+/// The same from the orders that search_from_orders knows.
 template <class G, class Moves, class Cost, class Scheduler>
 optimized<G> search(G const& program, Moves const& moves, Cost const& cost, schedule& original,
                     search_options const& options, Scheduler const& scheduler) {
-  if (original.order.empty()) original = given_order{}(program);
-  std::vector<schedule> seeds{memory_greedy{}(program, options.memory)};
-  if (constexpr auto most = exact_windows::most_ops; program.op_count() <= most && check_order(program, original))
-    seeds.push_back(exact_windows{.ops = most}(program, original, options.memory));
-  // As it came, but for updates, which run as soon as their gradients are there.
-  if (program.has_updates())
-    if (auto early = hoist(flow_facts(program, no_cost{}), original); early != original)
-      seeds.push_back(std::move(early));
-  if constexpr (!std::same_as<Scheduler, as_mutated>) {
-    seeds.push_back(scheduler(program));
-    if (auto const valid = check_order(program, seeds.back()); !valid)
-      throw_error({"optimize: the scheduler's order is wrong: ", valid.message()});
-  }
-  return optimize_from(program, moves, cost, original, seeds, options, scheduler);
+  check_leaf<Moves, G>();
+  static_assert(check_cost_model<Cost, G>());
+  check_search<G>();
+  return search_from_orders(program, any_mutator<G>(moves), cost_model_ref<G>(cost), original, options,
+                            scheduler_ref<G>(scheduler));
 }
 
 }  // namespace detail

@@ -7,7 +7,7 @@
 #include <neap/memory/make_plan.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
-#include <neap/optimize/best_first.hpp>
+#include <neap/optimize/search_call.hpp>
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/flow_facts.hpp>
 #include <neap/simulate/lower_bound.hpp>
@@ -36,10 +36,19 @@ NEAP_INSTANTIATE_ONCE(std::string swap_out::describe(candidate<graph> const&) co
 namespace detail {
 NEAP_INSTANTIATE_ONCE(plain_vector<scored<recompute>> find_recomputations::operator()(candidate<graph> const&) const);
 NEAP_INSTANTIATE_ONCE(plain_vector<scored<swap_out>> find_swaps::operator()(candidate<graph> const&) const);
-NEAP_INSTANTIATE_ONCE(optimized<graph> search_best_first(graph const&, any_mutator<graph> const&,
-                                                         given_or<roofline> const&, as_mutated const&,
-                                                         search_options const&, schedule const&,
-                                                         std::span<schedule const>));
+NEAP_INSTANTIATE_ONCE(optimized<graph> search_from(graph const&, any_mutator<graph> const&, cost_model_ref<graph>,
+                                                   schedule const&, std::span<schedule const>, search_options const&,
+                                                   scheduler_ref<graph>));
+NEAP_INSTANTIATE_ONCE(optimized<graph> search_from_orders(graph const&, any_mutator<graph> const&,
+                                                          cost_model_ref<graph>, schedule&, search_options const&,
+                                                          scheduler_ref<graph>));
+NEAP_INSTANTIATE_ONCE(optimized<external_graph> search_from(external_graph const&, any_mutator<external_graph> const&,
+                                                            cost_model_ref<external_graph>, schedule const&,
+                                                            std::span<schedule const>, search_options const&,
+                                                            scheduler_ref<external_graph>));
+NEAP_INSTANTIATE_ONCE(optimized<external_graph> search_from_orders(
+    external_graph const&, any_mutator<external_graph> const&, cost_model_ref<external_graph>, schedule&,
+    search_options const&, scheduler_ref<external_graph>));
 }  // namespace detail
 
 }  // namespace neap::inline v0

@@ -7,6 +7,7 @@
 #include <neap/mutate/replay_facts.hpp>
 #include <neap/optimize/objective.hpp>
 #include <neap/optimize/pin_guard.hpp>
+#include <neap/optimize/search_callables.hpp>
 #include <neap/optimize/search_options.hpp>
 #include <neap/optimize/search_profile.hpp>
 #include <neap/optimize/seen_candidates.hpp>
@@ -18,13 +19,9 @@
 
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 namespace neap::inline v0 {
-
-/// In place of a scheduler: mutated graphs run in the order that their mutation gives them.
-struct as_mutated {};
 
 namespace detail {
 
@@ -41,13 +38,11 @@ struct looked_at {
   std::optional<simulation> result{};  // none: it was met before, or is no order
 };
 
-template <class G, class Cost, class Scheduler>
+template <class G>
 class search_judge {
  public:
-  static constexpr bool reorders = !std::is_same_v<Scheduler, as_mutated>;
-
   /// All of it outlives the judge.
-  search_judge(Cost const& cost, Scheduler const& scheduler, search_options const& options, pin_guard const& pins)
+  search_judge(cost_model_ref<G> cost, scheduler_ref<G> scheduler, search_options const& options, pin_guard const& pins)
       : cost_(cost),
         scheduler_(scheduler),
         options_(options),
@@ -59,7 +54,9 @@ class search_judge {
       return simulator_(facts_, order);
     });
   }
-  Cost const& cost() const { return cost_; }
+  cost_model_ref<G> const& cost() const { return cost_; }
+  /// Whether a scheduler orders what mutations make.
+  bool reorders() const { return static_cast<bool>(scheduler_); }
   /// Of what was judged last.
   flow_facts const& facts() const { return facts_; }
   std::optional<digest> digest_of(G const& g, schedule const& order) {
@@ -72,7 +69,7 @@ class search_judge {
   looked_at<G> look(candidate<G> const& from, M const& m, std::optional<replay_facts>& replay, bytes_t target,
                     seen_candidates const& seen) {
     looked_at<G> found;
-    if constexpr (!reorders) found = outline(from, m, replay, target);
+    if (!reorders()) found = outline(from, m, replay, target);
     if (found.told == edit_answer::unknown) found = build(from, m, seen);
     return found;
   }
@@ -81,7 +78,7 @@ class search_judge {
     ++profile.built;
     looked_at<G> found;
     if (!pins_.holds(e.graph)) return found;
-    if constexpr (reorders) e.order = scheduler_(e.graph);
+    if (reorders()) e.order = scheduler_(e.graph);
     found.made = std::move(e);
     auto const& made = *found.made;
     found.told_apart = digest_of(made.graph, made.order);
@@ -136,8 +133,8 @@ class search_judge {
     return found;
   }
 
-  Cost const& cost_;
-  Scheduler const& scheduler_;
+  cost_model_ref<G> cost_;
+  scheduler_ref<G> scheduler_;
   search_options const& options_;
   pin_guard const& pins_;
   flow_facts facts_;

@@ -17,12 +17,12 @@
 
 namespace neap::inline v0::detail {
 
-template <class G, class Moves, class Cost, class Scheduler>
+template <class G>
 struct search_run {
-  using state_type = search_state<G, Moves, Cost, Scheduler>;
+  using state_type = search_state<G>;
   using node_ptr = typename state_type::node_ptr;
 
-  search_run(G const& program, Moves const& m, Cost const& cost, Scheduler const& scheduler,
+  search_run(G const& program, any_mutator<G> const& m, cost_model_ref<G> cost, scheduler_ref<G> scheduler,
              search_options const& options)
       : moves(m),
         state(program, m, cost, scheduler, options),
@@ -33,17 +33,17 @@ struct search_run {
         diving(state, m),
         rounds(state, m) {}
 
-  Moves const& moves;
+  any_mutator<G> const& moves;
   state_type state;
   external_seeds<state_type> external;
   segments<state_type> recomputed;
   partitions<state_type> parts;
   placement<state_type> placing;
-  dives<state_type, Moves> diving;
-  search_rounds<state_type, Moves> rounds;  // in place of dives, where a strategy is an option
-  std::vector<node_ptr> orders;             // to start from
-  std::vector<node_ptr> warm;               // plans of the warm start
-  std::uint32_t epochs = 0;                 // so far, those at tighter limits included
+  dives<state_type, any_mutator<G>> diving;
+  search_rounds<state_type, any_mutator<G>> rounds;  // in place of dives, where a strategy is an option
+  std::vector<node_ptr> orders;                      // to start from
+  std::vector<node_ptr> warm;                        // plans of the warm start
+  std::uint32_t epochs = 0;                          // so far, those at tighter limits included
 
   bool has_strategy() const { return static_cast<bool>(state.options.strategy); }
 

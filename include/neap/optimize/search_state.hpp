@@ -4,12 +4,14 @@
 #include <neap/core/split_mix.hpp>
 #include <neap/core/work_meter.hpp>
 #include <neap/core/worker_team.hpp>
+#include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/mutator.hpp>
 #include <neap/optimize/incumbent.hpp>
 #include <neap/optimize/objective.hpp>
 #include <neap/optimize/open_list.hpp>
 #include <neap/optimize/pareto_front.hpp>
 #include <neap/optimize/search_budget.hpp>
+#include <neap/optimize/search_callables.hpp>
 #include <neap/optimize/search_judge.hpp>
 #include <neap/optimize/search_options.hpp>
 #include <neap/optimize/search_problem.hpp>
@@ -37,8 +39,8 @@ inline std::shared_ptr<search_trail const> step(std::shared_ptr<search_trail con
   return std::make_shared<search_trail const>(search_trail{std::move(before), std::move(how)});
 }
 
-/// A candidate of a search over graphs of type G, reached by mutations of type Move.
-template <class G, class Move>
+/// A candidate of a search over graphs of type G.
+template <class G>
 struct search_node {
   std::shared_ptr<search_trail const> path;
   candidate<G> state;
@@ -47,7 +49,7 @@ struct search_node {
   bool given = false;  // made elsewhere
   // Of a candidate that is not built yet: of what and how it is to be. Of its state only peak and latency are there.
   std::shared_ptr<search_node> from;
-  std::optional<Move> how;
+  std::optional<any_mutation<G>> how;
   double gained = 0;  // of the excess of `from`
 };
 
@@ -65,21 +67,20 @@ struct search_scope {
   bool for_smallest = false;  // what is found may be an answer where nothing fits: it may enter `near`
 };
 
-template <class G, class Moves, class Cost, class Scheduler>
-class search_state : public search_problem<G>, public search_scope<search_node<G, mutation_of<stream_of<Moves, G>>>> {
+template <class G>
+class search_state : public search_problem<G>, public search_scope<search_node<G>> {
  public:
-  using move = mutation_of<stream_of<Moves, G>>;
-  using node = search_node<G, move>;
+  using move = any_mutation<G>;
+  using node = search_node<G>;
   using scope = search_scope<node>;
   using problem = search_problem<G>;
   using problem::graph, problem::options, problem::policy, problem::allowed, problem::limits;
   using scope::aside, scope::asked, scope::best, scope::for_smallest, scope::goal, scope::queue, scope::target;
   using node_ptr = std::shared_ptr<node>;
   using graph_type = G;
-  using judge_type = search_judge<G, Cost, Scheduler>;
-  static constexpr bool reorders = judge_type::reorders;
+  using judge_type = search_judge<G>;
 
-  search_state(G const& program, Moves const& moves, Cost const& cost, Scheduler const& scheduler,
+  search_state(G const& program, any_mutator<G> const& moves, cost_model_ref<G> cost, scheduler_ref<G> scheduler,
                search_options const& asked_for)
       : problem(program, moves, asked_for),
         budget(asked_for),
@@ -211,7 +212,7 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
       }
       return;
     }
-    if (!reorders && !replay) replay.emplace(from->state.graph, from->state.order);
+    if (!judge().reorders() && !replay) replay.emplace(from->state.graph, from->state.order);
     std::vector<std::optional<looked_at<G>>> found(moves.size());
     auto const before = work_meter::now();
     team_.run(moves.size(), [&](unsigned worker, std::size_t k) {
@@ -329,9 +330,10 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
     consider(n);
     return n;
   }
-  [[noreturn]] static void refuse_order(G const& g, schedule const& order, std::string const& mutation) {
+  [[noreturn]] void refuse_order(G const& g, schedule const& order, std::string const& mutation) const {
     auto const why = check_order(g, order).message();
-    if (reorders) throw_error({"optimize: the scheduler's order is wrong after \"", mutation, "\": ", why});
+    if (judges_.front().reorders())
+      throw_error({"optimize: the scheduler's order is wrong after \"", mutation, "\": ", why});
     throw_error({"optimize: the mutation \"", mutation, "\" gives a wrong order: ", why});
   }
 

@@ -35,7 +35,7 @@ void polish_from(State& state, placement<State>& placing, typename State::node_p
 /// The user's scheduler has placed transfers where it orders candidates: then they stay.
 template <class State>
 void polish_answer(State& state, placement<State>& placing) {
-  if (State::reorders || !state.policy.polish.on) return;
+  if (state.judge().reorders() || !state.policy.polish.on) return;
   auto const answer = state.best;
   polish_from(state, placing, answer, answer->state.result.latency);
   // What was slower before may be quicker with its transfers elsewhere.

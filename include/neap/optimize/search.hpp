@@ -1,0 +1,63 @@
+// The search behind optimize, for graphs of any type: which orders it starts from, and what of its answer is said in words.
+// How it searches stands in best_first.hpp. Programs that are compiled apart include this header where they optimize a graph
+// over a set of operators of their own; all other programs have it already.
+#pragma once
+
+#include <neap/mutate/any_mutator.hpp>
+#include <neap/optimize/best_first.hpp>
+#include <neap/optimize/held_at_peak.hpp>
+#include <neap/optimize/search_call.hpp>
+#include <neap/optimize/search_callables.hpp>
+#include <neap/optimize/search_options.hpp>
+#include <neap/schedule/exact_windows.hpp>
+#include <neap/schedule/memory_greedy.hpp>
+#include <neap/schedule/order.hpp>
+#include <neap/simulate/cost_model.hpp>
+#include <neap/simulate/flow_facts.hpp>
+
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0::detail {
+
+struct search_is_defined {};
+
+template <class G>
+optimized<G> search_from(G const& program, any_mutator<G> const& moves, cost_model_ref<G> cost,
+                         schedule const& original, std::span<schedule const> seeds, search_options const& options,
+                         scheduler_ref<G> scheduler) {
+  auto const check = [&](schedule const& s) {
+    if (auto const valid = check_order(program, s); !valid) throw_error({"optimize: ", valid.message()});
+  };
+  check(original);
+  for (auto const& s : seeds) check(s);
+  if (auto const wrong = wrong_number(options.policy); !wrong.empty())
+    throw_error({"optimize: search_policy: ", wrong});
+  for (auto o : original.order) as_time(cost(program, o), o, "optimize");
+  auto found = best_first<G>(program, moves, cost, scheduler, options).run(original, seeds);
+  if (!found.fits)
+    for (auto const& h : held_at_peak(found.best)) found.reasons.push_back(text_of(h));
+  return found;
+}
+
+template <class G>
+optimized<G> search_from_orders(G const& program, any_mutator<G> const& moves, cost_model_ref<G> cost,
+                                schedule& original, search_options const& options, scheduler_ref<G> scheduler) {
+  if (original.order.empty()) original = given_order{}(program);
+  std::vector<schedule> seeds{memory_greedy{}(program, options.memory)};
+  if (constexpr auto most = exact_windows::most_ops; program.op_count() <= most && check_order(program, original))
+    seeds.push_back(exact_windows{.ops = most}(program, original, options.memory));
+  // As it came, but for updates, which run as soon as their gradients are there.
+  if (program.has_updates())
+    if (auto early = hoist(flow_facts(program, no_cost{}), original); early != original)
+      seeds.push_back(std::move(early));
+  if (scheduler) {
+    seeds.push_back(scheduler(program));
+    if (auto const valid = check_order(program, seeds.back()); !valid)
+      throw_error({"optimize: the scheduler's order is wrong: ", valid.message()});
+  }
+  return search_from(program, moves, cost, original, seeds, options, scheduler);
+}
+
+}  // namespace neap::inline v0::detail
