@@ -8,6 +8,7 @@
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
+#include <neap/schedule/memory_greedy.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include "../support/message.hpp"

@@ -3,6 +3,7 @@
 
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/default_moves.hpp>
+#include <neap/optimize/search_callables.hpp>
 #include <neap/optimize/search_run.hpp>
 #include <neap/optimize/stages/initial_orders.hpp>
 #include <neap/simulate/cost_model.hpp>
@@ -38,7 +39,8 @@ class search_stage {
     options_.time = time_budget(std::chrono::hours(1000));
     options_.policy = policy;
     cost_.other.to_host_bytes_per_second = cost_.other.to_device_bytes_per_second = std::max(program_.link, 1.0);
-    run_ = std::make_unique<run_type>(program_.program, moves_, cost_, no_scheduler_, options_);
+    run_ = std::make_unique<run_type>(program_.program, moves_, neap::detail::cost_model_ref<graph>(cost_),
+                                      neap::detail::scheduler_ref<graph>(as_mutated{}), options_);
     orders = run_->orders = neap::detail::plant_orders(state(), program_.order, {});
     run_->external.begin(orders);
     run_->begin_epoch(state().limits, 1);
@@ -68,7 +70,6 @@ class search_stage {
 
   quality_graph program_;
   given_or<roofline> cost_{roofline::h100_like()};
-  as_mutated no_scheduler_;
   search_options options_;
   any_mutator<graph> moves_;
   std::unique_ptr<run_type> run_;
