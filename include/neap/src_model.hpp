@@ -14,6 +14,7 @@
 #undef NEAP_INSTANTIATE_ONCE
 #define NEAP_INSTANTIATE_ONCE(...) template __VA_ARGS__
 
+#include <neap/backend/impl/thread_team.ipp>
 #include <neap/core/impl/error.ipp>
 #include <neap/core/impl/min_cut.ipp>
 #include <neap/core/impl/number_set.ipp>

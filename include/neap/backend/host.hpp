@@ -3,127 +3,18 @@
 #pragma once
 
 #include <neap/backend/block.hpp>
+#include <neap/backend/thread_team.hpp>
 #include <neap/core/error.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <source_location>
 #include <string_view>
-#include <system_error>
-#include <thread>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace neap::inline v0 {
-
-namespace detail {
-
-inline void relax() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-/// A fixed team of workers; the calling thread takes part. A job is a number of pieces, which the members claim one by
-/// one, so a member that is late, because it slept or its core is busy elsewhere, delays no other.
-///
-/// `ticket_` holds the job's number in its high half and the pieces not yet claimed in its low half. A thread that takes a
-/// piece by a compare-exchange knows that the job cannot end, hence its description cannot change, before that piece is
-/// done.
-class thread_team {
- public:
-  /// Throws neap::error if the system does not start so many; those that it has started are ended.
-  explicit thread_team(int threads) {
-    workers_.reserve(static_cast<std::size_t>(threads - 1));
-    try {
-      for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
-    } catch (std::system_error const& e) {
-      end();
-      throw_error({"host_backend: the system started ", workers_.size() + 1, " of ", threads, " threads: ", e.what()});
-    }
-  }
-  thread_team(thread_team const&) = delete;
-  thread_team& operator=(thread_team const&) = delete;
-  ~thread_team() { end(); }
-  int size() const { return static_cast<int>(workers_.size()) + 1; }
-
- private:
-  void end() {
-    stop_.store(true, std::memory_order_relaxed);
-    ticket_.fetch_add(one_job, std::memory_order_release);
-    ticket_.notify_all();
-    for (auto& w : workers_) w.join();
-  }
-
- public:
-  using piece_call = void (*)(void const* context, std::uint32_t piece, int worker);
-
-  /// call(context, piece, worker) for piece in [0, pieces), each once; returns when all are done. From inside a job, or
-  /// while another thread runs one, the caller does the work alone.
-  void run(std::uint32_t pieces, piece_call call, void const* context) {
-    if (workers_.empty() || pieces <= 1 || busy_.exchange(true, std::memory_order_acquire)) {
-      for (std::uint32_t p = 0; p < pieces; ++p) call(context, p, 0);
-      return;
-    }
-    context_ = context;
-    call_ = call;
-    unfinished_.store(pieces, std::memory_order_relaxed);
-    auto const job = (ticket_.load(std::memory_order_relaxed) / one_job + 1) * one_job;
-    ticket_.store(job + pieces, std::memory_order_release);
-    ticket_.notify_all();
-    take_part(0);
-    for (int spin = 0; spin < patience; ++spin) {
-      if (unfinished_.load(std::memory_order_acquire) == 0) break;
-      relax();
-    }
-    for (std::uint32_t left; (left = unfinished_.load(std::memory_order_acquire)) != 0;)
-      unfinished_.wait(left, std::memory_order_acquire);
-    busy_.store(false, std::memory_order_release);
-  }
-
- private:
-  static constexpr std::uint64_t one_job = std::uint64_t{1} << 32;
-  static constexpr int patience = 2000;  // spins before sleeping: some tens of microseconds
-
-  void take_part(int worker) {
-    auto ticket = ticket_.load(std::memory_order_acquire);
-    while (static_cast<std::uint32_t>(ticket) != 0) {
-      if (!ticket_.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel, std::memory_order_acquire))
-        continue;
-      call_(context_, static_cast<std::uint32_t>(ticket) - 1, worker);
-      if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
-      ticket = ticket_.load(std::memory_order_acquire);
-    }
-  }
-  void work(int worker) {
-    while (!stop_.load(std::memory_order_relaxed)) {
-      take_part(worker);
-      auto ticket = ticket_.load(std::memory_order_acquire);
-      for (int spin = 0; spin < patience && static_cast<std::uint32_t>(ticket) == 0; ++spin) {
-        relax();
-        ticket = ticket_.load(std::memory_order_acquire);
-        if (stop_.load(std::memory_order_relaxed)) return;
-      }
-      if (static_cast<std::uint32_t>(ticket) == 0 && !stop_.load(std::memory_order_relaxed))
-        ticket_.wait(ticket, std::memory_order_acquire);
-    }
-  }
-
-  alignas(64) std::atomic<std::uint64_t> ticket_{0};
-  alignas(64) std::atomic<std::uint32_t> unfinished_{0};
-  alignas(64) std::atomic<bool> stop_{false};
-  std::atomic<bool> busy_{false};
-  void const* context_ = nullptr;
-  piece_call call_ = nullptr;
-  std::vector<std::thread> workers_;
-};
-
-}  // namespace detail
 
 namespace detail {
 /// A kernel on elements that it computes with in another type.
@@ -192,7 +83,7 @@ class host_backend {
     if (threads < 0 || threads > most_threads)
       throw_error(at, {"host_backend: ", threads, " threads: a number from 1 to ", most_threads,
                        ", or 0 for one on each core"});
-    return threads > 0 ? threads : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, most_threads);
+    return threads > 0 ? threads : std::clamp(detail::thread_team::cores(), 1, most_threads);
   }
 
   static constexpr std::int64_t small_work = 16384;  // elements

@@ -14,12 +14,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <condition_variable>
-#include <cstring>
-#include <mutex>
+#include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <unistd.h>
@@ -88,12 +84,11 @@ class spill_file {
   int file_ = -1;
   plain_vector<slot_state> slots_;
   queue transfers_, saves_;
-  std::mutex mutex_;
-  std::condition_variable wake_, done_;
   bool closing_ = false;
   std::string failure_;
   std::atomic<bytes_t> written_ = 0, read_ = 0;
-  std::thread worker_;
+  struct worker_thread;  // and what it is woken by: <thread> and its relatives are read by the bodies alone
+  std::unique_ptr<worker_thread> worker_;
 };
 
 }  // namespace neap::inline v0

@@ -5,13 +5,26 @@
 
 #include <neap/core/separate_compilation.hpp>
 
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
 namespace neap::inline v0 {
+
+struct spill_file::worker_thread {
+  std::mutex mutex;
+  std::condition_variable wake, done;
+  std::thread thread;
+};
 
 NEAP_FUNC spill_file::spill_file(std::string const& folder, std::vector<bytes_t> const& slots,
                                  std::size_t most_in_flight, std::size_t most_saves)
     : path_(folder + "/neap-spill-XXXXXX"),
       transfers_{.ring = plain_vector<request>(most_in_flight + 1)},
-      saves_{.ring = plain_vector<request>(most_saves + 1)} {
+      saves_{.ring = plain_vector<request>(most_saves + 1)},
+      worker_(std::make_unique<worker_thread>()) {
   file_ = ::mkstemp(path_.data());
   if (file_ < 0) throw_error({"spill file ", path_, ": cannot be created: ", std::strerror(errno)});
   ::unlink(path_.c_str());
@@ -25,36 +38,36 @@ NEAP_FUNC spill_file::spill_file(std::string const& folder, std::vector<bytes_t>
     ::close(file_);
     throw_error({"spill file ", path_, ": no room for ", at, " bytes: ", std::strerror(code)});
   }
-  worker_ = std::thread([this] { work(); });
+  worker_->thread = std::thread([this] { work(); });
 }
 
 NEAP_FUNC void spill_file::settle() {
-  std::unique_lock lock(mutex_);
-  done_.wait(lock, [&] { return transfers_.idle() && saves_.idle(); });
+  std::unique_lock lock(worker_->mutex);
+  worker_->done.wait(lock, [&] { return transfers_.idle() && saves_.idle(); });
   failure_.clear();
 }
 
 NEAP_FUNC spill_file::ticket spill_file::issue(queue& q, request r) {
-  std::unique_lock lock(mutex_);
-  done_.wait(lock, [&] { return q.issued - q.finished < q.ring.size(); });
+  std::unique_lock lock(worker_->mutex);
+  worker_->done.wait(lock, [&] { return q.issued - q.finished < q.ring.size(); });
   q.ring[q.issued % q.ring.size()] = r;
   ticket const t = ++q.issued;
   lock.unlock();
-  wake_.notify_one();
+  worker_->wake.notify_one();
   return t;
 }
 
 NEAP_FUNC void spill_file::wait_for(queue& q, ticket t) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(worker_->mutex);
   q.awaited = std::max(q.awaited, t);
-  done_.wait(lock, [&] { return q.finished >= t; });
+  worker_->done.wait(lock, [&] { return q.finished >= t; });
   if (!failure_.empty()) throw_error({failure_});
 }
 
 NEAP_FUNC void spill_file::work() {
   for (;;) {
-    std::unique_lock lock(mutex_);
-    wake_.wait(lock, [&] { return closing_ || !transfers_.idle() || !saves_.idle(); });
+    std::unique_lock lock(worker_->mutex);
+    worker_->wake.wait(lock, [&] { return closing_ || !transfers_.idle() || !saves_.idle(); });
     if (transfers_.idle() && saves_.idle()) return;  // closing
     auto& q = transfers_.idle() || saves_.is_awaited() ? saves_ : transfers_;
     request const r = q.ring[q.finished % q.ring.size()];
@@ -67,7 +80,7 @@ NEAP_FUNC void spill_file::work() {
       failure_ = "spill file " + path_ + ": " + what + (code ? std::string(": ") + std::strerror(code) : std::string());
     ++q.finished;
     lock.unlock();
-    done_.notify_all();
+    worker_->done.notify_all();
   }
 }
 
@@ -94,11 +107,11 @@ namespace neap::inline v0 {
 
 NEAP_FUNC spill_file::~spill_file() {
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(worker_->mutex);
     closing_ = true;
   }
-  wake_.notify_all();
-  worker_.join();
+  worker_->wake.notify_all();
+  worker_->thread.join();
   ::close(file_);
 }
 

@@ -6,7 +6,6 @@
 #include <neap/backend/host.hpp>
 
 #include <algorithm>
-#include <thread>
 
 namespace neap::inline v0::op::detail {
 

@@ -8,7 +8,7 @@
 namespace neap::inline v0::op::detail {
 
 NEAP_FUNC int planned_threads() {
-  static int const threads = std::max(4, static_cast<int>(std::thread::hardware_concurrency()));
+  static int const threads = std::max(4, neap::detail::thread_team::cores());
   return threads;
 }
 
