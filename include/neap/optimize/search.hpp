@@ -1,5 +1,5 @@
-// The search behind optimize, for graphs of any type: which orders it starts from, and what of its answer is said in words.
-// How it searches stands in best_first.hpp. Programs that are compiled apart include this header where they optimize a graph
+// The search behind optimize, for graphs of any type: which orders it starts from, and what its answer says in words. How
+// it searches stands in best_first.hpp. Programs that are compiled apart include this header where they optimize a graph
 // over a set of operators of their own; all other programs have it already.
 #pragma once
 
