@@ -209,3 +209,7 @@ auto optimize(P const& step, Moves const& moves, Option const&... option) {
 }
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/optimize/search.hpp>
+#endif

@@ -37,7 +37,3 @@ optimized<G> search_from_orders(G const& program, any_mutator<G> const& moves, c
                                 schedule& original, search_options const& options, scheduler_ref<G> scheduler);
 
 }  // namespace neap::inline v0::detail
-
-#if !defined(NEAP_SEPARATE_COMPILATION)
-#include <neap/optimize/search.hpp>
-#endif
