@@ -59,9 +59,11 @@ class remat_phases {
  public:
   using set = value_set<Words>;
 
-  remat_phases(remat_branch_and_bound const& how, remat_problem const& p, remat_limits const& limits)
+  /// `settled` and `first_prices` as of remat_facts.
+  remat_phases(remat_branch_and_bound const& how, remat_problem const& p, remat_limits const& limits,
+               remat_settled<Words> const* settled = nullptr, std::vector<double> const* first_prices = nullptr)
       : how_(how),
-        f_(p, limits),
+        f_(p, limits, settled, first_prices),
         prices_(f_),
         partners_(f_),
         watch_(how.budget),

@@ -30,6 +30,12 @@ class budget_watch {
       over_ = true;
     return over_;
   }
+  /// Counts several pieces that were done elsewhere.
+  void spent(std::int64_t pieces) {
+    work_ += pieces;
+    work_meter::add(100 * static_cast<std::uint64_t>(pieces));
+    over_ = over_ || work_ > budget_.work || seconds() > budget_.seconds;
+  }
   bool over() const { return over_; }
   std::int64_t work() const { return work_; }
 

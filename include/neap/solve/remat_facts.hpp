@@ -95,6 +95,13 @@ struct value_set {
   }
 };
 
+/// A part of a block's answer that a search must keep: by phase, which values are settled, and which of them are alive
+/// when it begins. Phases count from 0 to that after the last op; values as remat_facts numbers them.
+template <std::size_t Words>
+struct remat_settled {
+  std::vector<value_set<Words>> values, alive;
+};
+
 template <std::size_t Words>
 struct remat_facts {
   using set = value_set<Words>;
@@ -136,7 +143,9 @@ struct remat_facts {
   bool pausing = false;                ///< bytes saved in the pause are limited
   std::size_t paused = 0;              ///< the phase before the pause
 
-  remat_facts(remat_problem const& p, remat_limits const& limits);
+  /// `settled`: a part of an answer to keep, or null. `first_prices`: of the block without it, to begin with, or null.
+  remat_facts(remat_problem const& p, remat_limits const& limits, remat_settled<Words> const* settled = nullptr,
+              std::vector<double> const* first_prices = nullptr);
 
   /// What is missing and must be made again, directly or for something else, and what that adds to the bound.
   struct lack {
@@ -245,7 +254,7 @@ struct remat_facts {
   }
 
  private:
-  void find_prices();
+  void find_prices(std::vector<double> const* first_prices);
 };
 
 /// How many values a set must have room for.
@@ -278,7 +287,8 @@ inline std::optional<remat_answer> refused(remat_problem const& p) {
 }
 
 template <std::size_t Words>
-remat_facts<Words>::remat_facts(remat_problem const& p, remat_limits const& limits)
+remat_facts<Words>::remat_facts(remat_problem const& p, remat_limits const& limits, remat_settled<Words> const* settled,
+                                std::vector<double> const* first_prices)
     : ops(p.ops.size()),
       room(limits.peak_bytes),
       save_room(limits.saved_bytes),
@@ -330,6 +340,9 @@ remat_facts<Words>::remat_facts(remat_problem const& p, remat_limits const& limi
   }
   reads = inputs;
   if (ops > 0) reads[ops - 1] |= kept - outputs[ops - 1];
+  // What must be alive after an op, and is not made by it, is alive while it runs.
+  if (settled)
+    for (std::size_t t = 0; t < ops; ++t) reads[t] |= (settled->values[t + 1] & settled->alive[t + 1]) - outputs[t];
 
   // What may be read from phase t on: by an op that has not run, or by one that runs again for something useful.
   for (std::size_t t = 0; t < ops; ++t) {
@@ -338,7 +351,10 @@ remat_facts<Words>::remat_facts(remat_problem const& p, remat_limits const& limi
       if (again[j] && outputs[j].meets(useful[t])) useful[t] |= inputs[j];
     for (std::size_t j = t; j < ops; ++j) due[t] -= outputs[j], useful[t] -= outputs[j];
   }
+
   useful[ops] = due[ops] = kept;
+  if (settled)
+    for (std::size_t t = 0; t < ops; ++t) useful[t] -= settled->values[t] - settled->alive[t];
 
   cost.assign(values, never);
   for (std::size_t i = 0; i < ops; ++i) {
@@ -370,13 +386,14 @@ remat_facts<Words>::remat_facts(remat_problem const& p, remat_limits const& limi
     outputs[i].for_each([&](std::size_t v) { last[v] = i, seen[v] = true; });
   }
   first_gap.push_back(gaps.size());
-  find_prices();
+  find_prices(first_prices);
 }
 
 /// Subgradient ascent on the prices, then the tables that the bound reads.
 template <std::size_t Words>
-void remat_facts<Words>::find_prices() {
+void remat_facts<Words>::find_prices(std::vector<double> const* first_prices) {
   price.assign(ops + 1, 0);
+  if (first_prices) price = *first_prices;
   std::vector<double> best = price, slack(ops + 1);
   sum.assign(ops + 1, 0);
   auto const holding = [&](gap const& g) {
@@ -389,10 +406,11 @@ void remat_facts<Words>::find_prices() {
   };
   double total = 0;
   for (double t : time) total += t;
-  double most = 0, step = 1;  // prices of nothing prove nothing
+  double most = first_prices ? -never : 0, step = 1;  // prices of nothing prove nothing
   int dull = 0;
   std::vector<double> load(ops + 2);
-  for (int round = 0; round < solver_policy::price_rounds; ++round) {
+  int const rounds = first_prices ? solver_policy::price_rounds_settled : solver_policy::price_rounds;
+  for (int round = 0; round < rounds; ++round) {
     add_up();
     double value = 0;
     std::fill(load.begin(), load.end(), 0.0);

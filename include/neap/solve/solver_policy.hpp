@@ -9,10 +9,11 @@ namespace neap::inline v0::detail {
 
 struct solver_policy {
   // Prices of bytes in the bound (remat_facts.hpp, remat_prices.hpp): subgradient steps.
-  static constexpr int price_rounds = 400;   ///< for a block
-  static constexpr int patience_block = 12;  ///< rounds without gain before a smaller step
-  static constexpr int patience_state = 3;   ///< the same for one state
-  static constexpr double shrink = 0.6;      ///< of the step then
+  static constexpr int price_rounds = 400;          ///< for a block
+  static constexpr int price_rounds_settled = 100;  ///< from the prices of the block without what is settled
+  static constexpr int patience_block = 12;         ///< rounds without gain before a smaller step
+  static constexpr int patience_state = 3;          ///< the same for one state
+  static constexpr double shrink = 0.6;             ///< of the step then
   static constexpr double least_step = 1e-5;
   static constexpr double aim_block = 0.05;  ///< above what is proved, in times of the whole block once
   static constexpr double aim_state = 0.03;
@@ -37,10 +38,13 @@ struct solver_policy {
   static constexpr std::int64_t most_moves = 1 << 14;
   static constexpr std::int64_t first_moves_a_choice = 100;  ///< of a graph of blocks: a short round leaves an answer
 
-  // The default: what it spends on a first answer by use intervals.
-  static constexpr std::int64_t nodes_a_look = 60;  ///< of the exact search's budget, for one evaluation of gaps
-  static constexpr std::int64_t looks_an_op = 500;  ///< at most
-  static constexpr double seconds_of_looks = 0.1;   ///< of the seconds
+  // Neighbourhoods (remat_neighbourhoods.hpp).
+  static constexpr std::size_t first_values = 10;          ///< free at first
+  static constexpr std::size_t first_phases = 8;           ///< the same, by phases
+  static constexpr std::size_t least_free = 4;             ///< neighbourhoods do not shrink below
+  static constexpr std::int64_t each = 20'000;             ///< nodes of one
+  static constexpr std::int64_t set_up = 1'000;            ///< nodes that making one counts as
+  static constexpr std::size_t narrow = 64, widest = 512;  ///< labels a phase
 };
 
 }  // namespace neap::inline v0::detail
