@@ -1,7 +1,7 @@
 // Whatever runs eagerly runs traced and planned, to the last bit: random programs of the DSL (tests/support/random_program.hpp)
 // train a few steps eagerly, op by op in the traced order, and by plans under several limits, with takeover and without, on
-// one thread and two, half of them with elementwise operators fused, half with products and their epilogues, a third with functions of rows. Losses,
-// gradients, what the step tells besides, weights, buffers, optimizer states and the batch itself are the same each time.
+// one thread and two, half of them with elementwise operators fused, half with products and their epilogues, a third with
+// functions of rows, a quarter by plans that were written to a file and read. Losses, gradients, what the step tells besides, weights, buffers, optimizer states and the batch itself are the same each time.
 // Some come with a smaller batch in the middle.
 //
 //   NEAP_PROGRAMS=20000 test_execute --source-file='*programs.cpp'     more of them
@@ -10,12 +10,14 @@
 
 #include "../support/random_program.hpp"
 
+#include <neap/import/plan_reader.hpp>
 #include <neap/ir/verify.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
+#include <neap/report/plan_writer.hpp>
 #include <neap/train/fuse_elementwise.hpp>
 #include <neap/train/fuse_epilogues.hpp>
 #include <neap/train/fuse_rows.hpp>
@@ -135,9 +137,16 @@ constexpr planning plannings[] = {{0.8, true, 1},  {0.6, false, 2},  {0.4, true,
 
 struct tally {
   std::size_t programs = 0, refused_at_once = 0, copies = 0, transfers = 0, finite = 0, outputs = 0, grouped = 0,
-              smaller = 0, in_parts = 0, no_sums = 0, fused = 0, epilogues = 0, rows = 0, reductions = 0;
+              smaller = 0, in_parts = 0, no_sums = 0, fused = 0, epilogues = 0, rows = 0, reductions = 0, files = 0;
   double first_loss = 0;  // of the last program, taken eagerly
 };
+
+/// The plan as a file holds it.
+plan<graph> from_file(plan<graph> const& p) {
+  auto const back = io::parse_plan(plan_json(p, {}), "plan");
+  if (!back.ok()) throw error(back.message());
+  return back->planned;
+}
 
 template <class Sample, class Optimizer>
 std::string run_one(program_form const& f, Optimizer const& how, std::size_t plans, tally& seen) {
@@ -235,9 +244,12 @@ std::string run_one(program_form const& f, Optimizer const& how, std::size_t pla
           o.memory.takeover = how_planned.takeover;
           o.iterations = 24;
           auto const found = optimize(program, moves, o);
-          auto const verdict = verify_plan(program.program, found.placed);
+          bool const by_file = (f.seed / 3 + i) % 4 == 0;
+          auto const placed = by_file ? from_file(found.placed) : found.placed;
+          seen.files += by_file;
+          auto const verdict = verify_plan(program.program, placed);
           if (!verdict.ok()) throw error(verdict.message());
-          auto const& g = found.placed.graph;
+          auto const& g = placed.graph;
           std::vector<bool> met(g.origin_count());
           for (auto x : g.ops()) {
             bool const store = g.template as<op::store>(x), load = g.template as<op::load>(x);
@@ -245,7 +257,7 @@ std::string run_one(program_form const& f, Optimizer const& how, std::size_t pla
             seen.copies += met[index(g.origin(x))] && !store && !load;
             met[index(g.origin(x))] = true;
           }
-          trainer run(program, found.placed, how_planned.threads == 1 ? one : two);
+          trainer run(program, placed, how_planned.threads == 1 ? one : two);
           // Kept values stand in one order in a program and in its plans, of other sizes too.
           auto const kept = [&](value_id v) {
             auto const from = program.program.kept();
@@ -257,8 +269,7 @@ std::string run_one(program_form const& f, Optimizer const& how, std::size_t pla
           each([&](auto const& b) { return (void)run(sample_of<Sample>(b)), kept(program.loss); },
                [&](std::size_t k) { return kept(program.gradients[k]); },
                [&](named_value const& told) { return bytes_of(run.output(told.name).ref()); });
-          if (run.program().high_water_bytes() != found.placed.arena_bytes)
-            throw error("the high water is not the arena");
+          if (run.program().high_water_bytes() != placed.arena_bytes) throw error("the high water is not the arena");
         });
         wrong = difference(eager, planned, f.options.keep_gradients);
       } catch (error const& e) { wrong = e.what(); }
@@ -331,7 +342,9 @@ void run_programs(std::uint64_t first, std::uint64_t count) {
   MESSAGE(seen.programs, " programs, ", seen.copies, " copies, ", seen.transfers, " transfers, ", seen.finite,
           " finite steps, ", seen.outputs, " outputs, ", seen.grouped, " groups, ", seen.smaller, " smaller batches, ",
           seen.in_parts, " in parts, ", seen.no_sums, " refused in parts, ", seen.fused, " fused, ", seen.epilogues,
-          " epilogues, ", seen.rows, " fused rows, ", seen.reductions, " fused reductions");
+          " epilogues, ", seen.rows, " fused rows, ", seen.reductions, " fused reductions, ", seen.files,
+          " plans from files");
+  CHECK(seen.files > seen.programs / 4);
   CHECK(seen.fused > seen.programs);
   CHECK(seen.epilogues > seen.programs / 4);
   CHECK(seen.rows > seen.programs / 8);

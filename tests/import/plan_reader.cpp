@@ -354,6 +354,64 @@ TEST_CASE("a plan of known operators keeps their attributes") {
   check_comes_back(g, p);
 }
 
+namespace {
+
+/// Every role that a value which lives on may have: a weight, a state, a buffer and a donated input that are updated in
+/// place, a copy, a source as it is, and what a step tells.
+graph graph_of_kept_roles() {
+  graph_editor edit{operator_table(standard_operators::facets)};
+  tensor_type const t{dtype::f32, {4, 8}};
+  value_id const other = edit.add_source(role::input, t, "x");
+  for (auto r : {role::weight, role::state, role::buffer, role::donated, role::input, role::constant}) {
+    value_id const v = edit.add_source(r, t, name_of(r));
+    edit.keep(edit.add(op::accumulate{}, {v, other})[0], r);
+  }
+  value_id const weight = edit.add_source(role::weight, t, "weight as it is");
+  edit.keep(weight, role::output);
+  edit.keep(edit.add(op::copy{}, {weight})[0], role::weight);
+  for (auto r : {role::loss, role::gradient, role::output, role::activation})
+    edit.keep(edit.add(op::exp{}, {edit.add(op::add{}, {weight, other})[0]})[0], r);
+  return graph(std::move(edit).finish());
+}
+
+}  // namespace
+
+TEST_CASE("what is kept comes back in its role: updates in place, copies, sources, what a step tells") {
+  auto const g = graph_of_kept_roles();
+  for (double ratio : {1.0, 0.7}) {
+    auto const p = planned(g, ratio);
+    auto const back = check_comes_back(g, p).planned.graph;
+    REQUIRE(back.kept().size() == g.kept().size());
+    for (std::size_t i = 0; i < g.kept().size(); ++i) CHECK(back.role(back.kept()[i]) == g.role(g.kept()[i]));
+  }
+
+  // A file without these roles is read as it stands: its kept values are outputs.
+  auto const good = nlohmann::ordered_json::parse(plan_json(planned(g, 1), {}));
+  auto old = good;
+  for (auto& o : old["outputs"]) o.erase("role");
+  auto const read = reread(sealed(old));
+  REQUIRE_MESSAGE(read.ok(), read.message());
+  CHECK(read->planned.graph.role(read->planned.graph.kept()[0]) == role::output);
+
+  std::size_t refused = 0;
+  for (std::size_t i = 0; i < good["outputs"].size(); ++i)
+    for (auto const* role : {"weight", "loss", "pearl"}) {
+      auto odd = good;
+      auto& output = odd["outputs"][i];
+      if (output.contains("role") && std::string_view(role) == "weight") continue;
+      output["role"] = role;
+      auto const r = reread(sealed(odd));
+      if (r && std::string_view(role) == "weight") {  // of a value that an op makes: the verifier's question
+        CHECK_FALSE(verify_plan(g, r->planned).ok());
+        continue;
+      }
+      REQUIRE_FALSE(r.ok());
+      CHECK(r.message().find("outputs[" + std::to_string(i) + "].role") != std::string::npos);
+      ++refused;
+    }
+  CHECK(refused > 20);
+}
+
 TEST_CASE("files: missing, empty, cut off, no plan, damaged") {
   CHECK(io::read_plan("/nowhere/p").message().starts_with("/nowhere/p: cannot be opened"));
   auto const text = plan_json(planned(opaque_graph(3), 1), {});

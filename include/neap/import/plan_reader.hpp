@@ -262,13 +262,26 @@ class plan_reader {
       auto const v = value_[u32(outputs[i]["tensor"], rows.size())];
       if (v == nothing<value_id>) outputs[i].fail("no node makes it");
       if (edit_.graph().is_kept(v)) outputs[i]["tensor"].fail("is the tensor of two outputs");
-      edit_.keep(v, kind == "loss" ? role::loss : kind == "grad" ? role::gradient : role::output);
+      edit_.keep(v, outputs[i].has("role") ? role_of(outputs[i]["role"], kind, v)
+                    : kind == "loss"       ? role::loss
+                    : kind == "grad"       ? role::gradient
+                                           : role::output);
     }
     for (std::size_t i = 0; i < nodes.size(); ++i) add_pins_at(nodes[i], edit_, id_at<op_id>(i), pins_in(nodes[i]));
     for (std::size_t t = 0; t < rows.size(); ++t)
       if (value_[t] != nothing<value_id>) add_pins_at(tensors[t], edit_, value_[t], pins_in(tensors[t]));
     out_.planned.graph = graph(std::move(edit_).finish());
     check_tables(rows, bytes);
+  }
+
+  /// The role of a kept value that an op makes, where its kind does not say it.
+  role role_of(json_place const& j, std::string const& kind, value_id v) const {
+    j.require(kind == "output" && edit_.graph().producer(v) != nothing<op_id>,
+              "is only of an output that a node makes");
+    for (auto r :
+         {role::weight, role::state, role::buffer, role::input, role::constant, role::donated, role::activation})
+      if (j.text() == name_of(r)) return r;
+    j.fail("unknown role \"" + j.text() + "\"");
   }
 
   /// The axes along which a part's inputs and outputs are cut, by each cut of `part`; kept as the extents of what was cut.

@@ -13,7 +13,9 @@
 //
 //   format, version, name, fingerprint (of the original graph), options
 //   durations   what times come from: {table?, given, device}; absent: a cost model that the file cannot tell
-//   storages, tensors, nodes, outputs      the planned graph (`buf` of a tensor is a row of storages)
+//   storages, tensors, nodes, outputs      the planned graph (`buf` of a tensor is a row of storages). An output is
+//               {tensor, kind: loss|grad|output, role?}: role is that of a value which an op makes and which is no result,
+//               such as a weight that was updated in place. Readers need not know it.
 //   steps       {kind: compute|store|load, node, stream, start, end [us], workspace, workspace_offset}
 //   buffers     {value, pool, offset, bytes, first, last, resident, takes_over?}: value is the storage's first tensor
 //   waits       [step, transfer step]
@@ -140,6 +142,12 @@ inline char const* storage_kind(role r) {
     case role::constant: return "const";
     default: return "temp";
   }
+}
+
+/// Whether a kept value has a role that neither the kind of an output nor its storage says.
+inline bool says_role(op_graph const& g, value_id v) {
+  auto const r = g.role(v);
+  return g.producer(v) != nothing<op_id> && r != role::loss && r != role::gradient && r != role::output;
 }
 
 inline std::string json_durations(duration_source const& d) {
@@ -293,7 +301,7 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
            (r == role::loss       ? "loss"
             : r == role::gradient ? "grad"
                                   : "output") +
-           "\"}";
+           "\"" + (detail::says_role(g, v) ? ",\"role\":" + json_text(name_of(r)) : std::string()) + "}";
   });
   rows("steps", p.steps.size(), [&](std::size_t i) {
     auto const& x = p.steps[i];
