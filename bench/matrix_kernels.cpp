@@ -1,11 +1,12 @@
 // Matrix and image kernels of the host backend: one CSV row a case, GFLOP/s on 1 and 2 threads, best of several runs by
 // wall time; with `--cpu` by the processor time of one thread, for machines that are not idle. `plain` is one
-// single-threaded cblas call of the same product. Each kernel's result is checked by its own test, not here.
+// single-threaded cblas call of the same product; of attention in bf16, its operator by way of f32, on one thread. Each kernel's result is checked by its own test, not here.
 //
 //     g++ -std=c++20 -O2 -Iinclude bench/matrix_kernels.cpp -lopenblas -pthread && ./a.out
 #include <neap/backend/kernels/attention.hpp>
 #include <neap/backend/kernels/conv2d.hpp>
 #include <neap/backend/kernels/matmul.hpp>
+#include <neap/ir/operators/attention.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -116,6 +117,50 @@ void attention(std::int64_t B, std::int64_t H, std::int64_t T, std::int64_t D, b
   });
 }
 
+/// bf16 as the operators run it (on matrix units, if there are any), and by way of f32, in turn.
+void attention_low(std::int64_t B, std::int64_t H, std::int64_t T, std::int64_t D, bool causal) {
+  using neap::tensor_ref, neap::bf16;
+  shape const s{B, H, T, D}, ls{B, H, T};
+  auto const low = neap::dtype::bf16;
+  memory source(elements(s)), l(elements(ls));
+  std::vector<std::vector<bf16>> data(8, std::vector<bf16>(static_cast<std::size_t>(elements(s))));
+  std::vector<tensor_ref> of;
+  for (auto& x : data) {
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = bf16(source.at()[i]);
+    of.push_back({x.data(), low, s, neap::dense_strides(s)});
+  }
+  auto const sums = l.as(ls);
+  tensor_ref const in[] = {of[0], of[1], of[2]}, out[] = {of[3], sums};
+  tensor_ref const grad_in[] = {of[4], of[0], of[1], of[2], of[3], sums}, grad_out[] = {of[5], of[6], of[7]};
+  auto const layouts = [](auto const& refs) {
+    std::vector<neap::tensor_layout> all;
+    for (auto const& t : refs) all.push_back(neap::tensor_layout::dense({t.element, t.dims}));
+    return all;
+  };
+  double const flops = 4.0 * double(B * H * T * T * D) * (causal ? 0.5 : 1);
+  std::string const what = std::to_string(B) + "x" + std::to_string(H) + "x" + std::to_string(T) + "x" +
+                           std::to_string(D) + (causal ? " causal" : "");
+  auto const both = [&](char const* name, auto const& op, auto const& from, auto const& to, double work) {
+    auto const types = layouts(from), made = layouts(to);
+    memory space(op.workspace({types, made}) / 4);
+    neap::kernel_arguments const a{from, to, space.at()};
+    neap::host_backend one{1};
+    auto const wide = [&] {
+      neap::op::detail::run_widened(one, a, {},
+                                    [&](neap::kernel_arguments const& x, bool) { neap::op::run(one, op, x); });
+    };
+    double plain = 1e9, native = 1e9;
+    for (int i = 0; i < 4; ++i) {
+      plain = std::min(plain, best(cpu_time, wide));
+      native = std::min(native, best(cpu_time, [&] { neap::op::run(one, op, a); }));
+    }
+    std::printf("%s,%s,%.1f,%.1f,,%.1f\n", name, what.c_str(), work / 1e6, work / native / 1e9, work / plain / 1e9);
+    std::fflush(stdout);
+  };
+  both("attention bf16", neap::op::attention{causal}, in, out, flops);
+  both("attention_gradient bf16", neap::op::attention_grad{causal}, grad_in, grad_out, 2.5 * flops);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -141,4 +186,7 @@ int main(int argc, char** argv) {
   convolution(256, 256, 8, 3, 1);
   attention(4, 8, 256, 64, true);
   attention(4, 8, 1024, 64, false);
+  for (std::int64_t t : {32, 64, 128, 256, 1024})
+    for (std::int64_t d : {32, 64}) attention_low(4, 8, t, d, t % 128 == 0);
+  attention_low(1, 8, 384, 128, false);
 }

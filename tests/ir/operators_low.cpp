@@ -160,8 +160,13 @@ TEST_CASE("attention in bf16 and f16: the logarithms of sums are f32") {
       check_low(op::attention_grad{causal}, {y, q, k, v, y, lse}, true, 1u << 5);
       check_low(op::attention_grad{causal}, {y, q, k, v, y, lse, lse}, true, 3u << 5);
     }
-  operand const large{{5, 4, 160, 64}};
+  operand const large{{5, 4, 160, 64}}, lse{{5, 4, 160}, 4, 6};
   check_low(op::attention{true}, {large, large, large}, true);
+  check_low(op::attention_grad{true}, {large, large, large, large, large, lse}, true, 1u << 5);
+  // Odd extents, keys that are shared: large enough for matrix units, where there are any.
+  operand const q{{2, 4, 131, 24}}, k{{2, 2, 131, 24}}, v{{2, 2, 131, 17}}, y{{2, 4, 131, 17}}, sums{{2, 4, 131}, 5, 6};
+  check_low(op::attention{}, {q, k, v}, true);
+  check_low(op::attention_grad{}, {y, q, k, v, y, sums, sums}, true, 3u << 5);
 }
 
 TEST_CASE("losses of bf16 and f16 logits are f32") {

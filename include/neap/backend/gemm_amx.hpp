@@ -18,6 +18,12 @@
     defined(__linux__)
 #define NEAP_GEMM_AMX 1
 
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <memory>
+
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -86,19 +92,50 @@ struct gemm_amx {
   /// and k of at most most_k16. Sums are f32's; numbers below 2^-126 count as 0.
   static void run(std::int64_t m, std::int64_t n, std::int64_t k, operand16 a, operand16 b, bool accumulate, float* c,
                   std::int64_t ldc) {
+    multiply16(m, n, k, {a}, b, accumulate, c, ldc);
+  }
+  /// The same for A = high + low (split16).
+  static void run(std::int64_t m, std::int64_t n, std::int64_t k, operand16 high, operand16 low, operand16 b,
+                  bool accumulate, float* c, std::int64_t ldc) {
+    multiply16(m, n, k, {high, low}, b, accumulate, c, ldc);
+  }
+
+  /// x as the sum of two bf16, of which the second is at most 2^-7 of x: what is left out is at most 2^-15 of it. An
+  /// infinity and a NaN are what the first one is.
+  static void split16(float const* x, std::int64_t count, bf16* high, bf16* low) {
+    typedef std::uint16_t halves __attribute__((vector_size(32)));
+    auto const upper = [](bits v) { return __builtin_convertvector(v >> 16, halves); };
+    auto const put = [&](vec v, std::int64_t i, std::size_t bytes) {
+      bits const word = reinterpret_cast<bits>(v), head = word & 0xffff0000;
+      bits const rest = reinterpret_cast<bits>(v - reinterpret_cast<vec>(head));
+      bits const finite = (word & 0x7f800000) != 0x7f800000 ? bits{} - 1 : bits{};
+      halves const first = upper(head), second = upper((rest + 0x8000) & finite);
+      std::memcpy(static_cast<void*>(high + i), &first, bytes);
+      std::memcpy(static_cast<void*>(low + i), &second, bytes);
+    };
+    std::int64_t i = 0;
+    for (; i + side <= count; i += side) put(gemm_tiles::load(x + i), i, sizeof(halves));
+    if (i < count) put(load_some(x + i, count - i), i, static_cast<std::size_t>(count - i) * sizeof(bf16));
+  }
+
+ private:
+  static void multiply16(std::int64_t m, std::int64_t n, std::int64_t k, std::initializer_list<operand16> terms,
+                         operand16 b, bool accumulate, float* c, std::int64_t ldc) {
     char* const packed_a = scratch();
     char* const packed_b = packed_a + most_lines16 * most_k16 * 2;
     std::int64_t const steps = (k + k_step - 1) / k_step, strip = steps * bytes_of_step<1>;
     configured const units;
-    (a.transposed ? pack16<false, true> : pack16<true, false>)(a.data, a.ld, m, k, packed_a);
     (b.transposed ? pack16<true, true> : pack16<false, false>)(b.data, b.ld, n, k, packed_b);
-    for (std::int64_t i = 0; i < m; i += rows)
-      for (std::int64_t j = 0; j < n; j += columns)
-        block<1>(std::min(rows, m - i), std::min(columns, n - j), steps, packed_a + i / rows * strip,
-                 packed_b + j / columns * strip, accumulate, c + i * ldc + j, ldc, nullptr, 0);
+    for (auto const& a : terms) {
+      (a.transposed ? pack16<false, true> : pack16<true, false>)(a.data, a.ld, m, k, packed_a);
+      for (std::int64_t i = 0; i < m; i += rows)
+        for (std::int64_t j = 0; j < n; j += columns)
+          block<1>(std::min(rows, m - i), std::min(columns, n - j), steps, packed_a + i / rows * strip,
+                   packed_b + j / columns * strip, accumulate, c + i * ldc + j, ldc, nullptr, 0);
+      accumulate = true;
+    }
   }
 
- private:
   static operand from(operand x, std::int64_t row, std::int64_t column) {
     return {x.at(row, column), x.ld, x.transposed};
   }
@@ -323,6 +360,11 @@ struct gemm_amx {
   static vec pair_of(bf16 const* p, std::int64_t ld, std::int64_t count, std::int64_t there) {
     typedef std::uint16_t halves __attribute__((vector_size(32)));
     halves low{}, high{};
+    if (count == side && there > 1) {  // of a size that the compiler knows
+      std::memcpy(&low, p, sizeof low);
+      std::memcpy(&high, p + ld, sizeof high);
+      return reinterpret_cast<vec>(__builtin_convertvector(low, bits) | __builtin_convertvector(high, bits) << 16);
+    }
     if (there > 0) std::memcpy(&low, p, static_cast<std::size_t>(count) * sizeof(bf16));
     if (there > 1) std::memcpy(&high, p + ld, static_cast<std::size_t>(count) * sizeof(bf16));
     return reinterpret_cast<vec>(__builtin_convertvector(low, bits) | __builtin_convertvector(high, bits) << 16);

@@ -50,6 +50,15 @@ NEAP_FUNC void relate_heads(dim_context& c, int q, int inputs) {
       for (int k = 0; k < (grouped ? 1 : 2); ++k) c.same(i, k, j, k);
 }
 
+/// Workspace by way of f32 and, for bf16, without: which of them runs is the executing machine's affair.
+template <class Own>
+bytes_t workspace_of_attention(work_context const& c, Own const& own) {
+  auto const element = c.out[0].type.element;
+  if (!is_low(element)) return own(c);
+  bytes_t const wide = widened_workspace(c, {}, own);
+  return element == dtype::bf16 ? std::max(wide, own(c)) : wide;
+}
+
 }  // namespace detail
 }  // namespace neap::inline v0::op
 
@@ -78,10 +87,11 @@ NEAP_FUNC work attention_grad::cost(work_context const& c) const {
 }
 
 NEAP_FUNC bytes_t attention_grad::workspace(work_context const& c) const {
-  if (is_low(c.out[0].type.element))
-    return detail::widened_workspace(c, {}, [&](work_context const& wide) { return workspace(wide); });
-  return neap::attention_gradient_workspace(c.in[1].type.dims, c.in[2].type.dims, c.in[3].type.dims, {causal, scale},
-                                            c.in[1].type.element, detail::planned_threads());
+  auto const own = [&](work_context const& at) {
+    return neap::attention_gradient_workspace(at.in[1].type.dims, at.in[2].type.dims, at.in[3].type.dims,
+                                              {causal, scale}, at.in[1].type.element, detail::planned_threads());
+  };
+  return detail::workspace_of_attention(c, own);
 }
 
 NEAP_FUNC void attention::infer(shape_context& c) const {
@@ -100,10 +110,11 @@ NEAP_FUNC work attention::cost(work_context const& c) const {
 }
 
 NEAP_FUNC bytes_t attention::workspace(work_context const& c) const {
-  if (is_low(c.out[0].type.element))
-    return detail::widened_workspace(c, {}, [&](work_context const& wide) { return workspace(wide); });
-  return neap::attention_workspace(c.in[0].type.dims, c.in[1].type.dims, c.in[2].type.dims, {causal, scale},
-                                   c.in[0].type.element, detail::planned_threads());
+  auto const own = [&](work_context const& at) {
+    return neap::attention_workspace(at.in[0].type.dims, at.in[1].type.dims, at.in[2].type.dims, {causal, scale},
+                                     at.in[0].type.element, detail::planned_threads());
+  };
+  return detail::workspace_of_attention(c, own);
 }
 
 NEAP_FUNC void attention::gradient(gradient_context& c) const {
