@@ -1,6 +1,7 @@
 // Matrix and image kernels of the host backend: one CSV row a case, GFLOP/s on 1 and 2 threads, best of several runs by
 // wall time; with `--cpu` by the processor time of one thread, for machines that are not idle. `plain` is one
-// single-threaded cblas call of the same product; of attention in bf16, its operator by way of f32, on one thread. Each kernel's result is checked by its own test, not here.
+// single-threaded cblas call of the same product; of attention in bf16, its operator by way of f32, on one thread. Each
+// kernel's result is checked by its own test, not here.
 //
 //     g++ -std=c++20 -O2 -Iinclude bench/matrix_kernels.cpp -lopenblas -pthread && ./a.out
 #include <neap/backend/kernels/attention.hpp>
