@@ -228,7 +228,7 @@ struct search_policy {
   /// The candidates in the open list are cut once more at their peaks.
   struct further_part_numbers {
     bool on = true;
-    double share = 0.45;
+    std::array<double, 2> share{0.45, 0.35};    // in odd and in even epochs; the first alone where latency is limited
     double spending = 0.15;                     // share besides what is used, under a limit of latency alone
     double dive = 0.1;                          // share besides what is used, of a dive between two such stages
     std::array<int, 3> targets{940, 970, 990};  // thousandths of the best peak
@@ -251,12 +251,12 @@ struct search_policy {
   /// Single mutations, from the cheapest to the next.
   struct dive_numbers {
     bool on = true;
-    double seeds = 0.5;           // share: from what segments led to
-    double seeds_spending = 0.1;  // share besides what is used, under a limit of latency alone
-    double share = 0.8;           // of all dives
-    double doubt = 2;             // octaves by which bargains are disturbed in neighbourhoods
-    double least_price = 1e-5;    // of the original's latency: added to what a mutation costs
-    bytes_t far = 2;              // a start of so many times the best peak goes for the smallest peak at once
+    double seeds = 0.5;                      // share: from what segments led to
+    double seeds_spending = 0.1;             // share besides what is used, under a limit of latency alone
+    std::array<double, 2> share{0.8, 0.55};  // of all dives, in the same way: neighbourhoods have what is left
+    double doubt = 2;                        // octaves by which bargains are disturbed in neighbourhoods
+    double least_price = 1e-5;               // of the original's latency: added to what a mutation costs
+    bytes_t far = 2;  // a start of so many times the best peak goes for the smallest peak at once
     bool operator==(dive_numbers const&) const = default;
   } dives;
   /// While seeds take time and nothing fits, a moment for what is near the limit.

@@ -34,11 +34,14 @@ void explore_by_dives(Run& run, std::vector<typename Run::node_ptr> starts) {
   auto const& numbers = state.policy.dives;
   // Where latency alone is limited, what is left of it is spent here first; memory is brought down by dives.
   bool const to_spend = state.goal.spends_latency();
+  // Epochs take turns with two sets of shares: what a search misses with one it may find with the other.
+  std::size_t const turn = to_spend || run.epochs % 2 == 1 ? 0 : 1;
+  double const further_share = further.share[turn], dives_share = numbers.share[turn];
   auto const used = [&] { return state.budget.used(); };
   auto const cut = [&](double part) {
     if (auto const* prices = run.parts.prices()) cut_further(state, *prices, part);
   };
-  cut(to_spend ? std::max(further.share, used() + further.spending) : further.share);
+  cut(to_spend ? std::max(further_share, used() + further.spending) : further_share);
   if (to_spend && state.allowed.cut && further.on) {  // mutations and parts in turn: each goes on from the other
     if (!state.best->expanded) diving.dive(state.best, used() + further.dive);
     cut(used() + further.spending);
@@ -51,10 +54,10 @@ void explore_by_dives(Run& run, std::vector<typename Run::node_ptr> starts) {
   for (std::size_t k = 0; k < starts.size(); ++k) {
     if (starts[k]->expanded || state.is_free()) continue;
     auto const left = static_cast<double>(starts.size() - k + 1);
-    diving.descend(starts[k], to_spend ? used() + (numbers.share - used()) / left : state.part);
+    diving.descend(starts[k], to_spend ? used() + (dives_share - used()) / left : state.part);
   }
   if (run.external.is_on()) diving.search_from_external();
-  do diving.search(numbers.share);
+  do diving.search(dives_share);
   while (run.parts.sharpen());
   run.search_neighbourhoods();
 }
