@@ -111,6 +111,8 @@ sanitize() {
 
 part operators 90 gpu_check operators "$here/operators.bin"
 part library_operators 60 gpu_libraries operators "$here/operators.bin"
+part properties 10 gpu_check properties
+part algorithms 20 gpu_algorithms
 part memory 90 gpu_check memory $size
 part bits 90 gpu_check bits $size
 part step_time 210 steps.sh $size
@@ -122,8 +124,6 @@ part bandwidth 30 gpu_check bandwidth $size
 part attention 30 gpu_attention
 sanitize memcheck 40
 sanitize racecheck 40
-part properties 10 gpu_check properties
-part algorithms 20 gpu_algorithms
 
 cat "$out/table.txt"
 exit $failed

@@ -84,9 +84,9 @@ expect "all right" "$table" '^algorithms +0  not run: there is no gpu_algorithms
 [ "$status" -eq 1 ] || { echo "a sanitizer reports: exit status $status"; faults=1; }
 expect "unpacked" "$(cat "$folder/lib/libx.so.1")" '^a shared library$'
 order=$(tr '\n' ' ' < "$folder/order")
-expect "order" "$order" '^operators memory bits steps torch compiled swaps bandwidth attention memcheck toys racecheck properties $'
+expect "order" "$order" '^operators properties memory bits steps torch compiled swaps bandwidth attention memcheck toys racecheck $'
 names=$(sed 1,3d "$folder/results/table.txt" | cut -d' ' -f1 | tr '\n' ' ')
-expect "table" "$names" '^operators library_operators memory bits step_time library_steps library_bits compiled swaps bandwidth attention memcheck racecheck properties algorithms $'
+expect "table" "$names" '^operators library_operators properties algorithms memory bits step_time library_steps library_bits compiled swaps bandwidth attention memcheck racecheck $'
 for name in operators memory bits compiled swaps bandwidth attention memcheck properties; do
   expect "$name.csv" "$(cat "$folder/results/$name.csv")" '^case,'
   [ -e "$folder/results/$name.log" ] || { echo "no $name.log"; faults=1; }
@@ -140,14 +140,14 @@ expect "a wrong row" "$table" '^operators +[0-9]+  failed \(1\): gelu,"differs",
 expect "a crash" "$table" '^memory +[0-9]+  failed \(139\)'
 expect "a hang" "$table" '^bits +[0-9]+  failed: over 1 s, after 1 rows$'
 expect "a hang that ignores TERM" "$table" '^swaps +[0-9]+  failed: over 1 s, after 0 rows$'
-expect "after them" "$table" '^properties +[0-9]+  ok, 2 rows$'
+expect "after them" "$table" '^bandwidth +[0-9]+  ok, 2 rows$'
 [ "$status" -eq 1 ] || { echo "parts fail: exit status $status"; faults=1; }
 
 # The whole is limited: what is left is shared in order, and parts that come too late do not run.
 for name in operators memory bits; do echo 'exec sleep 100' > "$folder/do_$name"; done
 rm "$folder/do_swaps"
 run NEAP_CHECK_SECONDS=4
-expect "too late" "$table" '^properties +0  not run: no time is left$'
+expect "too late" "$table" '^bandwidth +0  not run: no time is left$'
 [ "$took" -le 8 ] || { echo "4 seconds in all took $took"; faults=1; }
 
 expect "help" "$("$folder/check.sh" --help)" '^  ./check.sh \[FOLDER\]'
