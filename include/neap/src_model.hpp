@@ -64,7 +64,6 @@
 #include <neap/memory/exact/impl/feasibility_search.ipp>
 #include <neap/memory/exact/impl/limit_reasons.ipp>
 #include <neap/memory/exact/impl/packing_problem.ipp>
-#include <neap/memory/exact/impl/plateau_tiling.ipp>
 #include <neap/memory/exact/impl/probes.ipp>
 #include <neap/memory/exact/impl/skyline_search.ipp>
 #include <neap/memory/exact/impl/window_search.ipp>
