@@ -42,7 +42,7 @@ class plateau_tiling {
 };
 
 inline std::uint32_t plateau_tiling::find(plain_vector<floor_option> const& options, std::uint32_t begin,
-                                             std::uint32_t end) {
+                                          std::uint32_t end) {
   for (auto s = begin; s <= end; ++s) reached_[s] = reaches_end_[s] = 0;
   reached_[begin] = reaches_end_[end] = 1;
   auto furthest = begin;
