@@ -4,6 +4,7 @@
 
 #include <neap/cuda.hpp>
 #include <neap/neap.hpp>
+#include <neap/optimize/search.hpp>  // over operators of its own, where the library is compiled apart
 
 #include <algorithm>
 #include <cmath>

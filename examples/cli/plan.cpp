@@ -456,9 +456,10 @@ void add_plan(CLI::App& app, int& exit) {
                       "bytes (2GiB, 1048576) or a ratio of the original peak (0.4, 40%; 1 is all of it); several that "
                       "rise, with commas between: each plan is the start of the next, whose latency is no higher");
   command->add_option("--latency-limit", o->latency, "a time (250ms) or a ratio of the original latency (1.1, 110%)");
-  auto* const time = command->add_option("--time-budget", o->budget,
-                                         "in all; a twentieth of it is for checking and writing; with --iterations "
-                                         "and without this no clock runs");
+  auto* const time =
+      command->add_option("--time-budget", o->budget,
+                          "for each limit, in all; a twentieth of it is for checking and writing; with --iterations "
+                          "and without this no clock runs");
   time->capture_default_str();
   command
       ->add_option(
