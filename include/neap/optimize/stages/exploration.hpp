@@ -34,14 +34,13 @@ void explore_by_dives(Run& run, std::vector<typename Run::node_ptr> starts) {
   auto const& numbers = state.policy.dives;
   // Where latency alone is limited, what is left of it is spent here first; memory is brought down by dives.
   bool const to_spend = state.goal.spends_latency();
-  // Epochs take turns with two sets of shares: what a search misses with one it may find with the other.
-  std::size_t const turn = to_spend || run.epochs % 2 == 1 ? 0 : 1;
-  double const further_share = further.share[turn], dives_share = numbers.share[turn];
+  // Epochs take turns with two shares: what a search misses with one it may find with the other.
+  double const dives_share = numbers.share[to_spend || run.epochs % 2 == 1 ? 0 : 1];
   auto const used = [&] { return state.budget.used(); };
   auto const cut = [&](double part) {
     if (auto const* prices = run.parts.prices()) cut_further(state, *prices, part);
   };
-  cut(to_spend ? std::max(further_share, used() + further.spending) : further_share);
+  cut(to_spend ? std::max(further.share, used() + further.spending) : further.share);
   if (to_spend && state.allowed.cut && further.on) {  // mutations and parts in turn: each goes on from the other
     if (!state.best->expanded) diving.dive(state.best, used() + further.dive);
     cut(used() + further.spending);
