@@ -17,7 +17,7 @@ TEST_CASE("a text has its parts, one after the other") {
   CHECK(text_of({"weight ", name, ' ', std::string("x") + name, std::string_view("yz").substr(1)}) == "weight w xwz");
   CHECK(text_of({-1, " ", 7u, " ", INT64_MIN, " ", UINT64_MAX, " ", true}) ==
         "-1 7 -9223372036854775808 18446744073709551615 1");
-  CHECK(text_of({0.5, " ", 2.f}) == std::to_string(0.5) + " " + std::to_string(2.f));
+  CHECK(text_of({0.5, " ", 2.f, " ", 0.1, " ", 1e-9}) == "0.5 2 0.1 1e-09");
   extents const dims{2, 3};
   CHECK(text_of({dims, " ", tensor_type{dtype::f32, dims}, " ", dtype::i64}) == "[2,3] f32[2,3] i64");
 }

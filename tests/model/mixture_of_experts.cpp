@@ -122,5 +122,5 @@ TEST_CASE("mixtures that cannot be are told with the line") {
     check_place(message_of([&] { nn::mixture_of_experts<>(4, 6, 4, chosen); }), __LINE__,
                 "mixture_of_experts: cannot choose " + std::to_string(chosen) + " of 4 experts");
   nn::mixture_of_experts<> const m(4, 6, 4, 2);
-  check_place(message_of([&] { m(tensor::ones({2, 5})); }), __LINE__, "matmul: inner extents differ, [2,5] x [4,4]");
+  check_place(message_of([&] { m(tensor::ones({2, 5})); }), __LINE__, "linear: inner extents differ, [2,5] x [4,4]");
 }
