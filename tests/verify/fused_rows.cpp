@@ -185,6 +185,6 @@ TEST_CASE("fused functions of rows run in parts, and the plans are right") {
     parts += check_fused_parts<op::fused_rows>(g, seed);
     reduced += check_fused_parts<op::fused_reduction>(g, seed + 1000);
   }
-  CHECK(parts > testing::cases(40));
+  CHECK(parts > (testing::sanitized ? 1u : 40u));  // few of the first draws run in parts
   CHECK(reduced > testing::cases(5));
 }
