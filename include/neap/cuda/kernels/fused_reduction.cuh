@@ -2,6 +2,7 @@
 // the bits of the two operators. x lies in scratch memory in between, unless it is a result.
 #pragma once
 
+#include <neap/core/units.hpp>
 #include <neap/cuda/kernels/fused.cuh>
 #include <neap/cuda/kernels/reduce.cuh>
 #include <neap/ir/operators/fused_reduction.hpp>
@@ -20,9 +21,8 @@ namespace detail {
 inline bytes_t scratch_of_reduction(fused_reduction const& op, tensor_type const& x, dtype result) {
   constexpr bytes_t alignment = 256;
   auto const reduces = op.reduces(x.dims);
-  bytes_t const bytes =
-      neap::detail::device_reduction(x.dims, reduces.data()).scratch(neap::detail::reduce_dtype(x.element, result));
-  return (bytes + alignment - 1) / alignment * alignment;
+  auto const reduction = neap::detail::device_reduction(x.dims, reduces.data());
+  return align_up(reduction.scratch(neap::detail::reduce_dtype(x.element, result)), alignment);
 }
 
 }  // namespace detail

@@ -96,11 +96,6 @@ NEAP_FUNC void fused_reduction::relate(dim_context& c) const {
   }
 }
 
-}  // namespace neap::inline v0::op
-
-namespace neap::inline v0 {
-namespace op {
-
 NEAP_FUNC neap::reduction fused_reduction::kind() const {
   switch (follows()) {
     case reduction_function::mean: return neap::reduction::mean;
@@ -125,5 +120,4 @@ NEAP_FUNC bytes_t fused_reduction::workspace(work_context const& c) const {
   return neap::detail::reduce_bytes(x, c.out[0].type.element, reduced.data());
 }
 
-}  // namespace op
-}  // namespace neap::inline v0
+}  // namespace neap::inline v0::op
