@@ -75,8 +75,7 @@ TEST_CASE("the least cost of the program is the least time of the block") {
   int solved = 0, dearer = 0, impossible = 0;
   for (int round = 0; round < 4000; ++round) {
     auto const p = testing::random_block(draw, 4);
-    auto const once = testing::peak_once(p), alone = testing::largest_op(p);
-    remat_limits limits{once - draw.below(static_cast<std::uint32_t>(once - alone) + 2)};
+    remat_limits limits{testing::drawn_peak(draw, p)};
     if (p.pause_after >= 0 && draw.below(2) == 0) limits.saved_bytes = draw.below(20);
     if (p.values.size() > 8 || free_columns(make_checkmate_program(p, limits).program) > 10) continue;
     double const least = testing::least_time(p, limits);

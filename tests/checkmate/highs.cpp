@@ -44,8 +44,7 @@ TEST_CASE("Checkmate's program by HiGHS equals the built-in search on random blo
   int solved = 0, dearer = 0;
   for (int round = 0; round < 250; ++round) {
     auto const p = testing::random_block(draw, 9);
-    auto const once = testing::peak_once(p), alone = testing::largest_op(p);
-    remat_limits limits{once - draw.below(static_cast<std::uint32_t>(once - alone) + 2)};
+    remat_limits limits{testing::drawn_peak(draw, p)};
     if (p.pause_after >= 0 && draw.below(2) == 0) limits.saved_bytes = draw.below(32);
     auto const a = remat_branch_and_bound{}(p, limits);
     auto const b = checkmate<highs>{}(p, limits);

@@ -20,8 +20,7 @@ TEST_CASE("equal to trying everything, on 5000 blocks of up to 8 ops (and chains
     auto const p = round % 4 ? testing::random_block(draw, 8) : testing::altered_chain(draw);
     REQUIRE(check(p).ok());
     if (p.values.size() > 12) continue;
-    auto const once = testing::peak_once(p), alone = testing::largest_op(p);
-    remat_limits limits{once - draw.below(static_cast<std::uint32_t>(once - alone) + 2)};
+    remat_limits limits{testing::drawn_peak(draw, p)};
     if (p.pause_after >= 0 && draw.below(2) == 0) limits.saved_bytes = draw.below(32);
     double const least = testing::least_time(p, limits);
     auto const a = remat_branch_and_bound{}(p, limits);

@@ -17,8 +17,7 @@ TEST_CASE("no state's bound is above the least time from there, with the block's
   for (int round = 0; round < rounds; ++round) {
     auto const p = round % 2 ? testing::random_block(draw, 8) : testing::altered_chain(draw);
     if (p.values.size() > 11) continue;
-    auto const once = testing::peak_once(p), alone = testing::largest_op(p);
-    remat_limits limits{once - draw.below(static_cast<std::uint32_t>(once - alone) + 2)};
+    remat_limits limits{testing::drawn_peak(draw, p)};
     if (p.pause_after >= 0 && draw.below(2) == 0) limits.saved_bytes = 5 + draw.below(32);
     detail::remat_facts<1> const facts(p, limits);
     if (facts.hopeless) continue;

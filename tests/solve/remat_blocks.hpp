@@ -123,6 +123,12 @@ inline std::int64_t largest_op(remat_problem const& p) {
   return largest;
 }
 
+/// A limit between the largest op, or a byte below it, and the peak of running everything once.
+inline std::int64_t drawn_peak(random_stream& draw, remat_problem const& p) {
+  auto const once = peak_once(p), alone = largest_op(p);
+  return once - draw.below(static_cast<std::uint32_t>(once - alone) + 2);
+}
+
 /// The least time within the limits, by trying everything: for every phase, position in it and set of living values the
 /// least time to be there. Infinity where there is nothing. For up to about 12 values. From phase `first` on with the
 /// values of `start` alive (bits), and without either the whole block.

@@ -52,8 +52,7 @@ TEST_CASE("laws of the combinators") {
   int proved = 0, improved = 0;
   for (int round = 0; round < 400; ++round) {
     auto const p = testing::random_block(draw, 10);
-    auto const high = testing::peak_once(p), alone = testing::largest_op(p);
-    remat_limits const limits{high - draw.below(static_cast<std::uint32_t>(high - alone) + 2)};
+    remat_limits const limits{testing::drawn_peak(draw, p)};
     CAPTURE(round);
     auto const a = quick(p, limits), same = best_of(quick)(p, limits);
     CHECK((a.steps == same.steps && a.status == same.status && a.lower_bound == same.lower_bound));

@@ -19,10 +19,9 @@ TEST_CASE("2000 random blocks: no answer over its limits, none below the least t
   int compared = 0, met = 0, missed = 0;
   for (int round = 0; round < rounds; ++round) {
     auto const p = testing::random_block(draw, round % 2 ? 8 : 30);
-    auto const once = testing::peak_once(p), alone = testing::largest_op(p);
     std::vector<remat_limits> limits;
     for (int k = 0; k < 4; ++k) {
-      limits.push_back({once - draw.below(static_cast<std::uint32_t>(once - alone) + 2)});
+      limits.push_back({testing::drawn_peak(draw, p)});
       if (p.pause_after >= 0 && k % 2) limits.back().saved_bytes = draw.below(40);
     }
     auto const answers = use_gap{.budget = {.work = 4000}, .seed = 3}.front(p, limits);
