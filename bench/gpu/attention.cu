@@ -46,6 +46,7 @@ struct tensors {
     }
     for (tensor_ref* t : {&y, &dq, &dk, &dv}) *t = place(dtype_of<T>, p.dims());
     lse = place(dtype::f32, {p.batch, p.heads, p.length});
+    check_cuda(cudaDeviceSynchronize(), "copy");  // kernels run on a stream that does not wait for copies
   }
   tensor_ref place(dtype t, shape const& s) {
     memory.emplace_back(elements(s) * size_of(t), "attention");

@@ -9,9 +9,10 @@
 //   gpu_check toys              a step of each toy model, captured and not, with swaps: for a sanitizer
 //   gpu_check swaps [SIZE]      simulated and measured times of steps, and the share of swaps that is hidden
 //   gpu_check bandwidth [SIZE]  kernels that memory bounds, beside the copy bandwidth
-//   gpu_check steps [SIZE]      times of steps without a limit and at 0.5, for bench/gpu/steps.sh
+//   gpu_check steps [SIZE]      times of steps without a limit and at 0.5, plain and with fused rows
 //   gpu_check compiled [SIZE]   a compiled training loop beside the trainer: the same bits, times of calls
 //   gpu_check properties        what the runtime states of the device
+//   gpu_check library_properties FILE    what cuDNN states of it, written to FILE
 //
 // SIZE: models of check_models.hpp, toys, small or full. With libgpu_libraries.so (libraries.hpp), cuBLASLt's products and
 // cuDNN's convolutions and attention take the place of our own.
@@ -28,6 +29,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -230,6 +232,7 @@ int main(int count, char** arguments) {
     if (part == "operators" && count == 3) return operators(arguments[2]);
     if (part == "toys" && count == 2) return toys();
     if (part == "properties" && count == 2) return bench::list_properties();
+    if (part == "library_properties" && count == 3) return bench::save_library_properties(arguments[2]);
     auto const size = count == 3 ? bench::model_size_of(arguments[2]) : std::optional(model_size::small);
     auto const both = [&](auto const& run) {  // small models first, if none were named
       int const small = run(*size);
@@ -243,12 +246,12 @@ int main(int count, char** arguments) {
       if (part == "steps") return bench::measure_steps(*size) > 0;
       if (part == "bandwidth") return bench::measure_bandwidth(*size) > 0;
     }
-  } catch (error const& e) {
+  } catch (std::exception const& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
   }
   std::fputs(
-      "gpu_check record FILE | operators FILE | toys | properties | "
+      "gpu_check record FILE | operators FILE | toys | properties | library_properties FILE | "
       "(memory | bits | steps | compiled | swaps | bandwidth) [SIZE]\n",
       stderr);
   return 1;

@@ -4,11 +4,15 @@
 #   ./check.sh [FOLDER]     results in FOLDER, in results/ by default
 #   ./check.sh --help
 #
-# Parts run in order of worth, each with a time limit of its own, 8 minutes in all. Each leaves NAME.csv and NAME.log;
-# table.txt has a line for each. A part is "ok", "failed" (with its first wrong row) or "not run" (with the reason).
-# Exit status 0: no part that ran has failed.
+# Parts run in order of worth, 8 minutes in all. Each has a limit of its own, and up to twice as long where earlier
+# parts have left time: no part takes time that is a later one's. Each leaves NAME.csv and NAME.log; table.txt has a
+# line for each. A part is "ok", "failed" (with its first wrong row) or "not run" (with the reason). Exit status 0: no
+# part that ran has failed.
 #
-#   NEAP_CHECK_SECONDS    limit of all parts together, 480
+#   ./check.sh --list       the parts and their limits in seconds
+#
+#   NEAP_CHECK_SECONDS    limit of all parts together, 480. Of less, last parts that do not fit are not run; of more,
+#                         each part has more in proportion
 #   NEAP_PART_SECONDS     most that a part may take, whatever its own limit
 #   NEAP_CHECK_SIZE       toys, small or full: of models; by default small ones, then full ones
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,112 +22,143 @@ case $1 in
     exit 0
     ;;
 esac
+# Parts in order of worth: NAME, seconds, PROGRAM and its arguments. PROGRAM is in this folder, or a path.
+all_parts() {
+  part operators 40 gpu_check operators "$here/operators.bin"
+  part library_operators 25 gpu_libraries operators "$here/operators.bin"
+  part properties 8 gpu_check properties
+  part library_properties 10 gpu_libraries library_properties "$out/cudnn_properties.json"
+  part algorithms 10 gpu_algorithms
+  part memory 50 gpu_check memory $size
+  part bits 25 gpu_check bits $size
+  part library_bits 20 gpu_libraries bits $size
+  part step_time 65 gpu_check steps "${size:-full}"
+  part library_steps 45 gpu_libraries steps "${size:-full}"
+  part torch_time 70 "$python" "$here/torch_steps.py" $size
+  part compiled 15 gpu_check compiled $size
+  part swaps 25 gpu_check swaps $size
+  part bandwidth 15 gpu_check bandwidth $size
+  part attention 12 gpu_attention
+  for tool in memcheck racecheck; do
+    part $tool 20 "$sanitizer" --tool $tool --error-exitcode 9 --log-file "$out/$tool.txt" "$here/gpu_check" toys
+  done
+}
+size=$NEAP_CHECK_SIZE
+sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+python=$(command -v python3 || echo /usr/bin/python3)
+
+if [ "$1" = --list ]; then
+  part() { echo "$1 $2"; }
+  all_parts
+  exit 0
+fi
+
+begin=$(date +%s)
 out=${1:-$here/results}
 mkdir -p "$out" || exit 1
 out=$(cd "$out" && pwd)
 whole=${NEAP_CHECK_SECONDS:-480}
-longest=${NEAP_PART_SECONDS:-480}
-size=$NEAP_CHECK_SIZE
-to_stop=2 # seconds from a request to end to the end by force
-begin=$(date +%s)
+longest=${NEAP_PART_SECONDS:-$whole}
+to_stop=2 # seconds from a request to end to the end by force, of a part's limit
 
 # Shared libraries travel packed.
 for file in "$here"/lib/*.gz; do
   [ ! -e "$file" ] || [ -e "${file%.gz}" ] || gzip -dc "$file" > "${file%.gz}" || exit 1
 done
 
-# cuBLASLt and cuDNN are the machine's: of the toolkit, or of PyTorch's packages.
-for library in libcublasLt libcudnn; do
-  for file in /usr/local/cuda/lib64/$library.so.* /usr/local/cuda/targets/*/lib/$library.so.* \
-              /usr/lib/*/$library.so.* \
-              /usr/lib/python3*/*-packages/nvidia/*/lib/$library.so.* \
-              /usr/local/lib/python3*/*-packages/nvidia/*/lib/$library.so.* \
-              /opt/*/lib/python3*/site-packages/nvidia/*/lib/$library.so.*; do
-    [ -e "$file" ] || continue
-    LD_LIBRARY_PATH=$(dirname "$file")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-    export LD_LIBRARY_PATH
-    break
-  done
+# cuBLASLt and cuDNN are the machine's: of the toolkit, or of PyTorch's packages. PyTorch finds its own by itself.
+packages=$(timeout 10 "$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' 2> /dev/null)
+libraries=
+for file in /usr/local/cuda/lib64/libcublasLt.so.* /usr/local/cuda/targets/*/lib/libcublasLt.so.* \
+            /usr/lib/*/libcudnn.so.* /usr/local/cuda/lib64/libcudnn.so.* \
+            "$packages"/nvidia/*/lib/libcublasLt.so.* "$packages"/nvidia/*/lib/libcudnn.so.* \
+            /usr/lib/python3*/*-packages/nvidia/*/lib/libcu*.so.* \
+            /usr/local/lib/python3*/*-packages/nvidia/*/lib/libcu*.so.* \
+            /opt/*/lib/python3*/site-packages/nvidia/*/lib/libcu*.so.*; do
+  [ -e "$file" ] || continue
+  folder=$(dirname "$file")
+  case ":$libraries:" in *":$folder:"*) ;; *) libraries=${libraries:+$libraries:}$folder ;; esac
 done
+libraries=${libraries}${libraries:+${LD_LIBRARY_PATH:+:}}$LD_LIBRARY_PATH
 
-device=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -1)
+device=$(timeout 20 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2> /dev/null | head -1)
+[ -n "$device" ] ||
+  device=$(timeout 20 "$here/gpu_check" properties 2> /dev/null | sed -n 's/^name,"\(.*\)"$/\1/p')
 [ -n "$device" ] || device="no GPU"
 {
   echo "device: $device"
   echo "date: $(date -u +%Y-%m-%d)"
 } > "$out/table.txt"
-row() { printf '%-17s %8s  %s\n' "$1" "$2" "$3" >> "$out/table.txt"; }
+row() { printf '%-18s %8s  %s\n' "$1" "$2" "$3" >> "$out/table.txt"; }
 row part seconds result
 failed=0
 
 # The first row of a CSV file that is not right, and the first line of a log.
 wrong_row() { sed 1d "$out/$1.csv" | grep -v -e '"ok"' -e ',ok$' -e ',ok,' -e '"no kernel"' | head -1; }
 log_line() { grep -v '^=' "$out/$1.log" | head -1; }
+# A program that was stopped may leave a part of a row, which is none: to the log.
+drop_part_of_row() {
+  [ -n "$(tail -c 1 "$out/$1.csv")" ] || return 0
+  echo "part of a row: $(tail -n 1 "$out/$1.csv")" >> "$out/$1.log"
+  sed -i '$d' "$out/$1.csv"
+}
+smaller() { if [ "$1" -le "$2" ]; then echo "$1"; else echo "$2"; fi; }
+limit_of() { # limit_of SECONDS: in this run
+  limit=$1
+  [ "$whole" -le 480 ] || limit=$((limit * whole / 480))
+  smaller "$limit" "$longest"
+}
 
-# part NAME LIMIT PROGRAM ARGUMENT...: limit in seconds. PROGRAM is in this folder, or a path.
+later=0 # seconds that are kept for the parts to come
+part() { later=$((later + $(limit_of "$2"))); }
+all_parts
+
 part() {
-  name=$1 limit=$2 program=$3
+  name=$1 own=$(limit_of "$2") program=$3
   shift 3
   case $program in
-    /*) ;;
-    *) program=$here/$program ;;
+    /*) path=$LD_LIBRARY_PATH ;;
+    *) program=$here/$program path=$libraries ;;
   esac
-  left=$((whole - ($(date +%s) - begin) - to_stop))
+  later=$((later - own))
+  rm -f "$out/$name.csv" "$out/$name.log"
+  left=$((whole - ($(date +%s) - begin)))
   if [ ! -x "$program" ]; then
     row "$name" 0 "not run: there is no $(basename "$program")"
     return
   fi
-  if [ "$left" -le 0 ]; then
-    row "$name" 0 "not run: no time is left"
+  if [ "$left" -lt "$own" ]; then
+    row "$name" 0 "not run: no time is left: $left s of $own"
     return
   fi
-  [ "$limit" -le "$longest" ] || limit=$longest
-  [ "$limit" -le "$left" ] || limit=$left
+  limit=$(smaller $((left - later)) $((2 * own)))
+  limit=$(smaller "$limit" "$longest")
+  [ "$limit" -ge "$own" ] || limit=$own
+  in_time=$((limit - to_stop))
+  [ "$in_time" -ge 1 ] || in_time=1
   from=$(date +%s)
-  timeout -k "$to_stop" "$limit" "$program" "$@" > "$out/$name.csv" 2> "$out/$name.log"
+  LD_LIBRARY_PATH=$path NEAP_PART_LIMIT=$in_time \
+    timeout -k "$to_stop" "$in_time" "$program" "$@" > "$out/$name.csv" 2> "$out/$name.log"
   status=$?
   seconds=$(($(date +%s) - from))
+  drop_part_of_row "$name"
   rows=$(sed 1d "$out/$name.csv" | wc -l)
   case $status in
     0)
       sum=$(log_line "$name")
       result="ok, $rows rows${sum:+: $sum}"
+      [ "$rows" -gt 0 ] || result="failed: no rows"
       ;;
     2 | 127) result="not run: $(log_line "$name")" ;; # 127: a shared library is missing
-    124 | 137) result="failed: over $limit s, after $rows rows" ;;
-    *) result="failed ($status): $(wrong_row "$name") $(log_line "$name")" ;;
+    124 | 137) result="failed: over $in_time s, after $rows rows" ;;
+    *) result="failed ($status), after $rows rows: $(wrong_row "$name") $(log_line "$name")" ;;
   esac
   case $result in failed*) failed=1 ;; esac
   without=$(grep -c '"no kernel"' "$out/$name.csv")
   [ "$without" -eq 0 ] || result="$result, $without without a kernel"
   row "$name" "$seconds" "$result"
 }
-
-# sanitizer TOOL LIMIT: toy models under a tool of compute-sanitizer, which is the machine's.
-sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
-sanitize() {
-  if [ -x "$sanitizer" ]; then
-    part "$1" "$2" "$sanitizer" --tool "$1" --error-exitcode 9 --log-file "$out/$1.txt" "$here/gpu_check" toys
-  else
-    row "$1" 0 "not run: there is no compute-sanitizer"
-  fi
-}
-
-part operators 90 gpu_check operators "$here/operators.bin"
-part library_operators 60 gpu_libraries operators "$here/operators.bin"
-part properties 10 gpu_check properties
-part algorithms 20 gpu_algorithms
-part memory 90 gpu_check memory $size
-part bits 90 gpu_check bits $size
-part step_time 210 steps.sh $size
-part library_steps 90 gpu_libraries steps $size
-part library_bits 60 gpu_libraries bits $size
-part compiled 60 gpu_check compiled $size
-part swaps 60 gpu_check swaps $size
-part bandwidth 30 gpu_check bandwidth $size
-part attention 30 gpu_attention
-sanitize memcheck 40
-sanitize racecheck 40
+all_parts
 
 cat "$out/table.txt"
 exit $failed

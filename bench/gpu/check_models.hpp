@@ -7,9 +7,15 @@
 #include <neap/model/zoo/mlp.hpp>
 #include <neap/model/zoo/resnet.hpp>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <future>
 #include <optional>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -51,11 +57,25 @@ struct token_rows {
   }
 };
 
+/// Draws the weights now, on all cores: copies of the model have them, too.
+template <class Model>
+void draw_weights(Model& model) {
+  auto const weights = named_tensors(model, role::weight);
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::future<void>> drawn;
+  for (unsigned k = 0; k < std::max(1u, std::thread::hardware_concurrency()); ++k)
+    drawn.push_back(std::async(std::launch::async, [&] {
+      for (std::size_t i = next++; i < weights.size(); i = next++) (void)weights[i].tensor.storage()->data();
+    }));
+  for (auto& d : drawn) d.get();
+}
+
 /// Calls f(name, model, batches, options) for the models of a size.
 template <class F>
 void each_model(model_size size, F const& f) {
   auto const with = [&](char const* name, auto model, auto const& batches, training_options const& options = {}) {
     initialise(model, 1);
+    draw_weights(model);
     f(name, std::as_const(model), batches, options);
   };
   auto const gpt = [](std::int64_t vocabulary, std::int64_t context, std::int64_t width, std::int64_t heads,
@@ -81,11 +101,14 @@ void each_model(model_size size, F const& f) {
   }
 }
 
-/// A short search for a plan within a share of what the step needs in its given order.
+/// A short search for a plan within a share of what the step needs in its given order: 100 candidates, which is too few
+/// for large steps: 2 seconds.
 template <class Step, class Moves, class Cost>
 auto planned(Step const& step, Moves const& moves, double ratio, Cost const& cost) {
+  constexpr std::size_t large = 500;  // ops
   search_options few;
-  few.iterations = 100;
+  if (step.program.op_count() > large) few.time = time_budget(std::chrono::seconds(2));
+  else few.iterations = 100;
   return optimize(step, moves, few, cost, memory_limit::of_original(ratio));
 }
 

@@ -37,7 +37,8 @@ int measure_steps(model_size size) {
   roofline figures = figures_of(device);
   measure_link(device, bytes_t{16} << 20, 3).apply(figures);
   auto const link = std::min(figures.to_host_bytes_per_second, figures.to_device_bytes_per_second);
-  each_model(size, [&](char const* name, auto const& model, auto const& batches, training_options const& options) {
+  auto const rows = [&](char const* name, auto const& model, auto const& batches, training_options const& options,
+                        bool fused) {
     auto const data = four_of(batches);
     for (char const* const limit : {"none", "0.5"}) {
       std::string result = "ok";
@@ -47,7 +48,8 @@ int measure_steps(model_size size) {
       try {
         auto copy = model;
         auto const plain = training_step(copy, data[0], cross_entropy{}, adamw{.rate = 1e-3}, options);
-        auto const step = has_libraries() ? fuse_epilogues(plain) : plain;
+        auto const by_library = has_libraries() ? fuse_epilogues(plain) : plain;
+        auto const step = fused ? fuse_rows(by_library) : by_library;
         // Without a limit nothing is recomputed or swapped.
         plan<graph> placed = plan_in_order(step.program);
         if (std::string(limit) != "none") {
@@ -70,12 +72,17 @@ int measure_steps(model_size size) {
       std::replace(result.begin(), result.end(), '"', '\'');
       bool const ok = result == "ok";
       wrong += !result.starts_with("ok");
-      std::printf("%s,%s,%s,%s,%d,%.3f,%lld,%.6g,%s%s%s\n", device.device().name.c_str(), name, ways_name(), limit,
-                  steps, milliseconds.empty() ? 0 : milliseconds[milliseconds.size() / 2], static_cast<long long>(peak),
-                  loss, ok ? "" : "\"", result.c_str(), ok ? "" : "\"");
+      std::printf("%s,%s,%s%s,%s,%d,%.3f,%lld,%.6g,%s%s%s\n", device.device().name.c_str(), name, ways_name(),
+                  fused ? "; fused rows" : "", limit, steps,
+                  milliseconds.empty() ? 0 : milliseconds[milliseconds.size() / 2], static_cast<long long>(peak), loss,
+                  ok ? "" : "\"", result.c_str(), ok ? "" : "\"");
       std::fflush(stdout);
     }
-  });
+  };
+  for (bool const fused : {false, true})
+    each_model(size, [&](char const* name, auto const& model, auto const& batches, training_options const& options) {
+      rows(name, model, batches, options, fused);
+    });
   return wrong;
 }
 

@@ -12,5 +12,11 @@ extern "C" void neap_check_libraries(neap::cuda_device const& device, neap::benc
 #if defined(NEAP_CHECK_CUDNN)
   auto const library = std::make_shared<neap::cudnn>(device);
   out.convolutions = library, out.attention = library;
+  out.properties = [library] {
+    neap::bench::library_properties made{library->text(), library->properties()};
+    made.library = made.library.substr(2, made.library.find('\n') - 2);  // of "# cuDNN 91900 on NVIDIA H200"
+    neap::cudnn const elsewhere(made.text);                              // throws if the library does not take it
+    return made;
+  };
 #endif
 }

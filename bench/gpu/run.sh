@@ -30,7 +30,7 @@ fi
 
 rm -rf "$folder"
 mkdir -p "$folder/lib"
-cp "$source/bench/gpu/check.sh" "$source/bench/gpu/steps.sh" "$source/bench/gpu/torch_steps.py" "$folder/"
+cp "$source/bench/gpu/check.sh" "$source/bench/gpu/torch_steps.py" "$folder/"
 for program in gpu_check gpu_attention gpu_algorithms; do
   [ -x "$build/bin/$program" ] || continue
   cp "$build/bin/$program" "$folder/"
@@ -65,7 +65,7 @@ gzip -9 "$folder"/lib/*  # check.sh unpacks them
 kib=$(du -sk "$folder" | cut -f1)
 echo "$folder: $((kib / 1024)) MiB"
 [ "$kib" -le 61440 ] || { echo "more than 60 MiB" >&2; exit 1; }
-if nvidia-smi -L > /dev/null 2>&1; then
+if "$folder/gpu_check" properties > /dev/null 2>&1; then
   "$folder/check.sh" "$build/results"
 else
   "$folder/check.sh" "$build/results" | sed 's/^/  /'

@@ -4,7 +4,8 @@ by an activation budget of 0.5. Each row runs in a process of its own with a tim
 PyTorch, is a row that states so.
 
   torch_steps.py [toys|small|full] [--device cuda|cpu] [--seconds N] [--row-seconds N] [--steps N] [--only MODEL,WAY,LIMIT]
-                 [--no-header]
+
+Exit status 0: no row that ran has failed; 2: there is no PyTorch, or no GPU for it.
 """
 
 import argparse
@@ -211,11 +212,11 @@ def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("size", nargs="?", default="full", choices=list(MODELS))
     a.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
-    a.add_argument("--seconds", type=float, default=150, help="of all rows together")
+    limit = float(os.environ.get("NEAP_PART_LIMIT", 150))  # of check.sh
+    a.add_argument("--seconds", type=float, default=max(limit - 2, 1), help="of all rows together")
     a.add_argument("--row-seconds", type=float, default=60, help="of one row at most")
     a.add_argument("--steps", type=int, default=20, help="that count, after 3 that do not")
     a.add_argument("--only", help="one row, in this process: MODEL,WAY,LIMIT")
-    a.add_argument("--no-header", action="store_true")
     a = a.parse_args()
     if a.steps < 1:
         sys.exit("torch_steps.py: --steps: at least 1")
@@ -235,10 +236,9 @@ def main():
             why = "torch finds no GPU"
         else:
             device = torch.cuda.get_device_name() if a.device == "cuda" else "cpu"
-    except ImportError:
-        why = "no torch"
-    if not a.no_header:
-        print(COLUMNS)
+    except (ImportError, OSError) as e:  # the second: of a library that it needs
+        why = "no torch" if isinstance(e, ModuleNotFoundError) else f"torch: {e}".splitlines()[0].replace(",", ";")
+    print(COLUMNS, flush=True)
     failed, right = False, 0
     for way, limit in WAYS:
         for name in MODELS[a.size]:
@@ -260,8 +260,8 @@ def main():
             quote = "" if result == "ok" else '"'
             print(f"{device},{name},{way},{limit},{fields},{quote}{result}{quote}", flush=True)
     rows = len(WAYS) * len(MODELS[a.size])
-    print(f"PyTorch: not run: {why}" if why else f"PyTorch: {right} of {rows} rows", file=sys.stderr)
-    sys.exit(1 if failed else 0)
+    print(why or f"{right} of {rows} rows ran", file=sys.stderr)
+    sys.exit(2 if why else 1 if failed else 0)
 
 
 if __name__ == "__main__":

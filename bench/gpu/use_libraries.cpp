@@ -39,6 +39,22 @@ void use_libraries(cuda_backend& backend) {
   backend.use_attention(made.attention);
 }
 
+int save_library_properties(char const* file) {
+  cuda_backend device;
+  check_libraries made;
+  if (has_libraries()) find_maker()(device.device(), made);
+  if (!made.properties) {
+    std::fputs("library_properties: there is no cuDNN\n", stderr);
+    return 2;
+  }
+  auto const p = made.properties();
+  std::FILE* const f = std::fopen(file, "wb");
+  bool const written = f && std::fwrite(p.text.data(), 1, p.text.size(), f) == p.text.size();
+  if ((f && std::fclose(f) != 0) || !written) throw_error({file, ": cannot be written"});
+  std::printf("library,bytes,result\n\"%s\",%zu,ok\n", p.library.c_str(), p.text.size());
+  return 0;
+}
+
 char const* ways_name() {
 #if defined(NEAP_CHECK_CUDNN)
   return has_libraries() ? "neap with cuBLASLt and cuDNN" : "neap";

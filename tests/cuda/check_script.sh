@@ -1,6 +1,6 @@
 #!/bin/sh
 # bench/gpu/check.sh with a stub for each program: the order of parts, limits of time, files and table, where parts are
-# right, wrong, refuse, hang, ignore the request to end, or do not exist.
+# right, wrong, refuse, crash within a row, hang, ignore the request to end, or do not exist.
 #
 #   check_script.sh CHECK_SH SCRATCH
 set -u
@@ -9,7 +9,6 @@ rm -rf "$folder"
 mkdir -p "$folder/tools" "$folder/lib"
 cp "$script" "$folder/check.sh"
 echo "a shared library" | gzip > "$folder/lib/libx.so.1.gz"
-cp "$(dirname "$script")/steps.sh" "$folder/"
 faults=0
 expect() { # expect WHAT TEXT PATTERN
   printf '%s\n' "$2" | grep -Eq -e "$3" && return
@@ -48,11 +47,17 @@ echo attention >> "$(dirname "$0")/order"
 echo "case,outcome"
 echo '"GPT-2 small",ok'
 END
-# In place of Python with torch_steps.py.
+# In place of Python with torch_steps.py, and where it has packages.
+mkdir -p "$folder/packages/nvidia/cu13/lib"
+touch "$folder/packages/nvidia/cu13/lib/libcudnn.so.9"
 stub tools/python3 <<'END'
 #!/bin/sh
-echo torch >> "$(dirname "$0")/../order"
-echo "torch eager,ok"
+here=$(dirname "$0")
+[ "$1" != -c ] || { echo "$here/../packages"; exit; }
+echo "torch, $NEAP_PART_LIMIT s, libraries: $LD_LIBRARY_PATH" >> "$here/../order"
+[ ! -e "$here/../do_torch" ] || exec sh "$here/../do_torch"
+echo "device,way,result"
+echo "any,torch eager,ok"
 END
 stub tools/compute-sanitizer <<'END'
 #!/bin/sh
@@ -79,19 +84,37 @@ expect "all right" "$table" '^operators +[0-9]+  ok, 2 rows$'
 expect "all right" "$table" '^attention +[0-9]+  ok, 1 rows$'
 expect "all right" "$table" '^memcheck +[0-9]+  ok, 2 rows$'
 expect "all right" "$table" '^racecheck +[0-9]+  failed \(9\)'
-expect "all right" "$table" '^step_time +[0-9]+  ok, 3 rows$'
+expect "all right" "$table" '^step_time +[0-9]+  ok, 2 rows$'
+expect "all right" "$table" '^torch_time +[0-9]+  ok, 1 rows$'
 expect "all right" "$table" '^algorithms +0  not run: there is no gpu_algorithms$'
 [ "$status" -eq 1 ] || { echo "a sanitizer reports: exit status $status"; faults=1; }
 expect "unpacked" "$(cat "$folder/lib/libx.so.1")" '^a shared library$'
-order=$(tr '\n' ' ' < "$folder/order")
+expect "PyTorch's libraries are its own" "$(cat "$folder/order")" '^torch, 58 s, libraries: $'
+order=$(sed 's/,.*//' "$folder/order" | tr '\n' ' ')
 expect "order" "$order" '^operators properties memory bits steps torch compiled swaps bandwidth attention memcheck toys racecheck $'
 names=$(sed 1,3d "$folder/results/table.txt" | cut -d' ' -f1 | tr '\n' ' ')
-expect "table" "$names" '^operators library_operators properties algorithms memory bits step_time library_steps library_bits compiled swaps bandwidth attention memcheck racecheck $'
+expect "table" "$names" '^operators library_operators properties library_properties algorithms memory bits library_bits step_time library_steps torch_time compiled swaps bandwidth attention memcheck racecheck $'
 for name in operators memory bits compiled swaps bandwidth attention memcheck properties; do
   expect "$name.csv" "$(cat "$folder/results/$name.csv")" '^case,'
   [ -e "$folder/results/$name.log" ] || { echo "no $name.log"; faults=1; }
 done
 expect "memcheck.txt" "$(cat "$folder/results/memcheck.txt")" 'ERROR SUMMARY'
+
+# Together, all parts have time for all of their limits: none takes a later one's.
+"$folder/check.sh" --list > "$folder/list"
+sum=$(awk '{ sum += $2 } END { print sum }' "$folder/list")
+[ "$sum" -le 475 ] || { echo "the limits of all parts: $sum s, of 480"; faults=1; }
+expect "list" "$(cut -d' ' -f1 "$folder/list" | tr '\n' ' ')" "^$names\$"
+
+# Programs in the folder find libraries in Python's packages.
+stub gpu_algorithms <<'END'
+#!/bin/sh
+echo "libraries: $LD_LIBRARY_PATH" >&2
+printf 'algorithm\n1\n'
+END
+run NEAP_PART_SECONDS=60
+expect "packages" "$table" '^algorithms +[0-9]+  ok, 1 rows: libraries: .*/packages/nvidia/cu13/lib'
+rm "$folder/gpu_algorithms"
 
 # A program whose libraries are not there is not run, with the loader's message.
 stub gpu_libraries <<'END'
@@ -107,6 +130,14 @@ rm "$folder/gpu_libraries"
 echo 'echo "operator,result"; echo "add,ok"; echo "1 of 1 at 0.8" >&2' > "$folder/do_bandwidth"
 run NEAP_PART_SECONDS=60
 expect "a line that sums up" "$table" '^bandwidth +[0-9]+  ok, 1 rows: 1 of 1 at 0.8$'
+
+# A part without rows has failed, one that says that there is nothing to run has not; no PyTorch is the latter.
+echo 'echo "operator,result"' > "$folder/do_bandwidth"
+echo 'echo "device,way,result"; echo "no torch" >&2; exit 2' > "$folder/do_torch"
+run NEAP_PART_SECONDS=60
+expect "no rows" "$table" '^bandwidth +[0-9]+  failed: no rows$'
+expect "no torch" "$table" '^torch_time +[0-9]+  not run: no torch$'
+rm "$folder/do_torch"
 
 # No sanitizer, no GPU: nothing fails.
 rm "$folder/tools/compute-sanitizer" "$folder/tools/nvidia-smi"
@@ -132,23 +163,28 @@ echo 'gelu,"differs",1e-2'
 echo "a line of the log" >&2
 exit 1
 END
-echo 'kill -SEGV $$' > "$folder/do_memory"
+printf 'echo "model,result"\necho "mlp,ok"\nprintf "gpt,0.6,12"\nkill -SEGV $$\n' > "$folder/do_memory"
 printf 'echo "model,result"\necho "mlp,ok"\nexec sleep 100\n' > "$folder/do_bits"
-printf 'trap "" TERM\nwhile :; do sleep 1; done\n' > "$folder/do_swaps"
-run NEAP_PART_SECONDS=1
-expect "a wrong row" "$table" '^operators +[0-9]+  failed \(1\): gelu,"differs",1e-2 a line of the log, 1 without a kernel$'
-expect "a crash" "$table" '^memory +[0-9]+  failed \(139\)'
+printf 'trap "" TERM\nprintf "model,result\\nmlp,o"\nwhile :; do sleep 1; done\n' > "$folder/do_swaps"
+run NEAP_PART_SECONDS=3
+expect "a wrong row" "$table" '^operators +[0-9]+  failed \(1\), after 3 rows: gelu,"differs",1e-2 a line of the log, 1 without a kernel$'
+expect "a crash within a row" "$table" '^memory +[0-9]+  failed \(139\), after 1 rows:'
+expect "a crash within a row" "$(cat "$folder/results/memory.log")" '^part of a row: gpt,0.6,12$'
+refuse "a crash within a row" "$(cat "$folder/results/memory.csv")" gpt
 expect "a hang" "$table" '^bits +[0-9]+  failed: over 1 s, after 1 rows$'
 expect "a hang that ignores TERM" "$table" '^swaps +[0-9]+  failed: over 1 s, after 0 rows$'
 expect "after them" "$table" '^bandwidth +[0-9]+  ok, 2 rows$'
 [ "$status" -eq 1 ] || { echo "parts fail: exit status $status"; faults=1; }
 
-# The whole is limited: what is left is shared in order, and parts that come too late do not run.
+# The whole is limited. A part has its own limit, and as much again where time is left that is no later part's; what comes
+# too late is not run, and has no files of an earlier run.
 for name in operators memory bits; do echo 'exec sleep 100' > "$folder/do_$name"; done
 rm "$folder/do_swaps"
-run NEAP_CHECK_SECONDS=4
-expect "too late" "$table" '^bandwidth +0  not run: no time is left$'
-[ "$took" -le 8 ] || { echo "4 seconds in all took $took"; faults=1; }
+run NEAP_PART_SECONDS=3 NEAP_CHECK_SECONDS=5
+expect "the first two" "$table" '^operators +[0-9]+  failed: over 1 s, after 0 rows$'
+expect "too late" "$table" '^attention +0  not run: no time is left: [0-2] s of 3$'
+[ ! -e "$folder/results/attention.csv" ] || { echo "rows of an earlier run"; faults=1; }
+[ "$took" -le 8 ] || { echo "5 seconds in all took $took"; faults=1; }
 
 expect "help" "$("$folder/check.sh" --help)" '^  ./check.sh \[FOLDER\]'
 [ $faults -eq 0 ] && echo "check.sh: ok"
