@@ -47,6 +47,19 @@ TEST_CASE("a part of an epoch is used up by so much work, parts of hunts include
   }
 }
 
+TEST_CASE("a longer epoch is worth it where a share ran out, and not where a share of 0 did") {
+  auto const o = endless();
+  detail::search_budget budget(o);
+  budget.begin_epoch(1);
+  CHECK_FALSE(budget.is_used_up(0.5));
+  CHECK_FALSE(budget.ran_out());
+  CHECK(budget.is_used_up(0));
+  CHECK_FALSE(budget.ran_out());
+  spend(0.5);
+  CHECK(budget.is_used_up(0.5));
+  CHECK(budget.ran_out());
+}
+
 TEST_CASE("limits of the user end a search wherever it is") {
   auto o = endless();
   o.iterations = 10;

@@ -76,6 +76,21 @@ TEST_CASE("with all stages off the answer is one of the orders that a search sta
   CHECK(found.steps.size() <= 1);
 }
 
+TEST_CASE("a share of 0 ends a search in which nothing else is left to try") {
+  search_policy nothing;
+  for (auto const& n : numbers_of(nothing))
+    if (n.name.ends_with(".on")) set_number(nothing, n.name, 0);
+  auto const g = graph_named("random_model1");
+  for (auto const* stage : {"hidden_swaps", "offloads", "parts"}) {
+    CAPTURE(stage);
+    auto policy = nothing;
+    set_number(policy, std::string(stage) + ".on", 1);
+    set_number(policy, std::string(stage) + ".share", 0);
+    auto const found = search(g, policy);  // in 1,000 hours
+    CHECK(verify_plan(g.program, found.placed, given_or{roofline::h100_like()}));
+  }
+}
+
 TEST_CASE("numbers that no search can run with are refused by name") {
   auto const g = graph_named("random_model1");
   CHECK(wrong_number({}).empty());

@@ -5,6 +5,7 @@
 #include <neap/checkmate/remat_neighbourhoods.hpp>
 #include <neap/solve/remat_budget.hpp>
 #include <neap/solve/remat_solver.hpp>
+#include <neap/solve/solver_policy.hpp>
 #include <neap/solve/use_gap.hpp>
 
 #include <algorithm>
@@ -21,27 +22,26 @@ struct default_remat_solver {
 
   remat_answer operator()(remat_problem const& p, remat_limits const& limits) const {
     detail::budget_watch const watch(budget);
-    std::int64_t work = 0;
-    auto const part = [&](std::int64_t share, double of_time) {
-      return remat_budget{std::max<std::int64_t>(1, share),
+    using policy = detail::solver_policy;
+    auto const& shares = p.ops.size() <= policy::small_ops ? policy::small_block : policy::large_block;
+    auto const part = [&](std::int64_t work, double of_time) {
+      return remat_budget{std::max<std::int64_t>(1, work),
                           std::max(0.0, std::min(budget.seconds * of_time, budget.seconds - watch.seconds()))};
     };
-    auto const proved = [](remat_answer const& a) {
-      return a.status == remat_status::optimal || a.status == remat_status::infeasible;
-    };
-    bool const small = p.ops.size() <= 45;
-    auto const looks = std::clamp<std::int64_t>(budget.work / 60, 1, 500 * static_cast<std::int64_t>(p.ops.size()) + 1);
-    auto best = use_gap{part(looks, 0.1), seed}(p, limits);
-    for (int stage = 0; stage < 3 && !proved(best); ++stage) {
+    auto const share = [&](detail::budget_share const& s) { return part(s.work(budget.work), s.seconds); };
+    auto const most_moves = policy::gap_moves_an_op * static_cast<std::int64_t>(p.ops.size()) + 1;
+    auto best =
+        use_gap{part(std::clamp<std::int64_t>(budget.work / policy::nodes_a_gap_move, 1, most_moves), policy::gap_time),
+                seed}(p, limits);
+    std::int64_t work = 0;
+    auto const improve = [&](auto const& solver) {
+      if (best.status == remat_status::optimal || best.status == remat_status::infeasible) return;
       work += best.work;
-      // What is small is mostly proved at once.
-      if (stage == 0)
-        best = small ? remat_branch_and_bound{part(budget.work / 4 * 3, 0.85)}.improve(p, limits, best)
-                     : remat_branch_and_bound{part(budget.work / 8, 0.15)}.improve(p, limits, best);
-      if (stage == 1)
-        best = remat_neighbourhoods{part(budget.work / (small ? 12 : 3), 0.3), seed + 1}.improve(p, limits, best);
-      if (stage == 2) best = remat_branch_and_bound{part(budget.work / (small ? 12 : 2), 1)}.improve(p, limits, best);
-    }
+      best = solver.improve(p, limits, best);
+    };
+    improve(remat_branch_and_bound{share(shares.first_passes)});
+    improve(remat_neighbourhoods{share(shares.neighbourhoods), seed + 1});
+    improve(remat_branch_and_bound{share(shares.proof)});
     best.work += work;
     return best;
   }

@@ -46,8 +46,9 @@ class search_budget {
     ran_out_ = false;
     end_hunt();
   }
-  /// Whether a share of the epoch was used up, so that a longer one would do more.
-  bool ran_out() const { return ran_out_; }
+  /// Whether a share of the epoch was used up, so that a longer one would do more. A share of 0 always is, in longer epochs
+  /// too: where all else is done with next to nothing of the epoch, there is no more to do.
+  bool ran_out() const { return ran_out_ && static_cast<double>(spent()) > least_share * 1e9 * epoch_; }
   double epoch() const { return epoch_; }
 
   /// Whether a part of the epoch is used up.
@@ -77,6 +78,7 @@ class search_budget {
 
  private:
   using clock = std::chrono::steady_clock;
+  static constexpr double least_share = 1e-6;  // of an epoch: what is smaller counts as 0
 
   std::int64_t spent() const { return static_cast<std::int64_t>(work_meter::now() - epoch_begin_); }
   std::int64_t in_nanoseconds(double part_of_epoch) const { return std::llround(1e9 * epoch_ * part_of_epoch); }

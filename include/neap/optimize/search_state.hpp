@@ -1,7 +1,6 @@
 // What the parts of a search share (best_first.hpp): candidates, their limits, the best so far, the queue.
 #pragma once
 
-#include <neap/core/split_mix.hpp>
 #include <neap/core/work_meter.hpp>
 #include <neap/core/worker_team.hpp>
 #include <neap/mutate/any_mutator.hpp>
@@ -9,16 +8,15 @@
 #include <neap/optimize/incumbent.hpp>
 #include <neap/optimize/objective.hpp>
 #include <neap/optimize/open_list.hpp>
-#include <neap/optimize/pareto_front.hpp>
 #include <neap/optimize/search_budget.hpp>
 #include <neap/optimize/search_callables.hpp>
 #include <neap/optimize/search_judge.hpp>
 #include <neap/optimize/search_options.hpp>
 #include <neap/optimize/search_problem.hpp>
+#include <neap/optimize/search_record.hpp>
 #include <neap/optimize/seen_candidates.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -65,7 +63,27 @@ struct search_scope {
   std::shared_ptr<Node> best;
   bool aside = false;         // progress is not reported
   bool for_smallest = false;  // what is found may be an answer where nothing fits: it may enter `near`
+
+  bool is_met() const { return asked.fits(best->state.result); }
+  /// Whether one would be a better answer than the other (objective).
+  bool beats(simulation const& r, simulation const& other) const {
+    return asked.beats({r.peak_bytes, r.latency}, {other.peak_bytes, other.latency});
+  }
+  bool hopeless(Node const& n) const {
+    if (n.state.result.latency > goal.latency) return true;
+    if (goal.limits_memory && goal.fits(best->state.result))
+      return n.state.result.latency >= best->state.result.latency;
+    return false;
+  }
 };
+
+/// Throws: what a mutation has made has an order that is none, the scheduler's where one reorders candidates.
+template <class G>
+[[noreturn]] void refuse_order(G const& g, schedule const& order, std::string const& mutation, bool reorders) {
+  auto const why = check_order(g, order).message();
+  if (reorders) throw_error({"optimize: the scheduler's order is wrong after \"", mutation, "\": ", why});
+  throw_error({"optimize: the mutation \"", mutation, "\" gives a wrong order: ", why});
+}
 
 template <class G>
 class search_state : public search_problem<G>, public search_scope<search_node<G>> {
@@ -76,6 +94,7 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
   using problem = search_problem<G>;
   using problem::graph, problem::options, problem::policy, problem::allowed, problem::limits;
   using scope::aside, scope::asked, scope::best, scope::for_smallest, scope::goal, scope::queue, scope::target;
+  using scope::beats, scope::is_met;
   using node_ptr = std::shared_ptr<node>;
   using graph_type = G;
   using judge_type = search_judge<G>;
@@ -85,6 +104,7 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
       : problem(program, moves, asked_for),
         budget(asked_for),
         beside(policy.incumbent),
+        record(options, budget, out),
         pins_(program),
         team_(asked_for.threads) {
     for (unsigned t = 0; t < team_.size(); ++t) judges_.emplace_back(cost, scheduler, options, pins_);
@@ -96,8 +116,8 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
   double part = 1;            // of the budget: what the search may use so far
   incumbent_alternatives<node_ptr> beside;
   seen_candidates seen;
-  pareto_front front;  // of all that was judged
   optimized<G> out;
+  search_record record;
 
   // ---- the goal
 
@@ -126,7 +146,6 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
     seek(asked);
   }
 
-  bool is_met() const { return asked.fits(best->state.result); }
   /// The best candidate fits and cost nothing: nothing is to be gained, unless by rules, which may make a program quicker.
   bool is_free() const {
     return asked.limits_memory && !allowed.rewrite && costs_nothing(best->state.result) && is_met();
@@ -139,17 +158,6 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
   bool out_of_time(double of) { return (budget.is_hunting() && is_met()) || budget.is_used_up(of) || is_over(); }
   /// Whether a limit of the user's ends the search.
   bool is_over() const { return budget.is_over(out.candidates, (best ? best->state.graph : graph).op_count()); }
-  /// Whether one would be a better answer than the other (objective).
-  bool beats(simulation const& r, simulation const& other) const {
-    return beats(verdict{r.peak_bytes, r.latency}, verdict{other.peak_bytes, other.latency});
-  }
-  bool beats(verdict const& r, verdict const& other) const { return asked.beats(r, other); }
-  bool hopeless(node const& n) const {
-    if (n.state.result.latency > goal.latency) return true;
-    if (goal.limits_memory && goal.fits(best->state.result))
-      return n.state.result.latency >= best->state.result.latency;
-    return false;
-  }
 
   // ---- candidates
 
@@ -166,7 +174,7 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
   simulation judged_whole(G const& g, schedule const& order) {
     auto result = judge().judge(g, order);
     add_work_of_judging(g);
-    count({result.peak_bytes, result.latency});
+    record.count({result.peak_bytes, result.latency});
     return result;
   }
   node_ptr make_node(std::shared_ptr<search_trail const> path, G g, schedule order, simulation result) const {
@@ -192,11 +200,7 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
     if (best && !beats(r, best->state.result)) return;
     if (best && asked.limits_memory) beside.add_surpassed(best);
     best = n;
-    // A hunt begins with less than what is known.
-    verdict const v{r.peak_bytes, r.latency};
-    if (aside || (!out.history.empty() && !beats(v, last_told()))) return;
-    out.history.push_back(standing(v, asked.fits(v)));
-    tell(out.history.back());
+    if (!aside) record.best_is({r.peak_bytes, r.latency}, asked);
   }
   /// Looks at mutations of a candidate, on all threads, and takes up what became of them, in their order: take(k, child).
   /// `work`: what drawing each has taken.
@@ -252,7 +256,7 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
     if (!e || !pins_.holds(e->graph)) return n->expanded = true, false;
     ++out.profile.built;
     auto const told_apart = judge().digest_of(e->graph, e->order);
-    if (!told_apart) refuse_order(e->graph, e->order, describe(m, from->state));
+    if (!told_apart) refuse_order(e->graph, e->order, describe(m, from->state), judge().reorders());
     if (!seen.add(*told_apart)) return ++out.profile.duplicates, n->expanded = true, false;
     auto result = judge().judge(e->graph, e->order);
     add_work_of_judging(e->graph);
@@ -261,18 +265,10 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
     consider(n);
     return true;
   }
-  /// A candidate that was not judged as part of the search comes by.
-  void note(simulation const& r) { front.add({r.peak_bytes, r.latency}); }
-
-  /// What is known when the search is over: where time went.
+  /// The search is over: what the judges have counted, and the record.
   void end() {
     for (auto const& j : judges_) out.profile += j.profile;
-    out.front = std::move(front).points();
-    auto const no_quicker = [](plan_cost const& smaller, plan_cost const& p) {
-      return p.latency >= smaller.latency * (1 - objective::rounding);
-    };
-    out.front.erase(std::unique(out.front.begin(), out.front.end(), no_quicker), out.front.end());
-    out.seconds = budget.elapsed();
+    record.end();
   }
 
  private:
@@ -286,30 +282,12 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
   /// Of a candidate that is judged whole.
   void add_work_of_judging(G const& g) const { work_meter::add(policy.epochs.judging_an_op * g.op_count()); }
 
-  /// Each candidate that was judged, however it was, comes by here.
-  void count(plan_cost what) {
-    trail_ = scramble(
-        trail_ ^ scramble(static_cast<std::uint64_t>(what.peak_bytes) ^ std::bit_cast<std::uint64_t>(what.latency)));
-    if (std::has_single_bit(++out.candidates)) out.trail.push_back(trail_);
-    front.add(what);
-    if (options.progress && options.progress_every > 0 && !out.history.empty() && budget.elapsed() >= tell_at_)
-      tell(standing(last_told(), out.history.back().fits));
-  }
-  verdict last_told() const { return {out.history.back().peak_bytes, out.history.back().latency}; }
-  search_progress standing(verdict const& v, bool fits) const {
-    return {v.peak, v.latency, fits, out.lower_bound_bytes, out.candidates, budget.elapsed()};
-  }
-  void tell(search_progress const& p) {
-    tell_at_ = p.elapsed + options.progress_every;
-    if (options.progress) options.progress(p);
-  }
-
   /// What a judge has found of a mutation becomes a candidate of the search.
   template <class M>
   node_ptr take_up(node_ptr const& from, M const& m, looked_at<G> found, bool again = false) {
     if (found.told == edit_answer::known) {
       if constexpr (std::is_same_v<M, move>) {
-        count(found.would_be);
+        record.count(found.would_be);
         auto n = std::make_shared<node>();
         n->state.result.peak_bytes = found.would_be.peak_bytes, n->state.result.latency = found.would_be.latency;
         n->excess = found.excess;
@@ -319,29 +297,21 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
     }
     if (!found.made) return nullptr;
     auto& e = *found.made;
-    if (!found.told_apart) refuse_order(e.graph, e.order, describe(m, from->state));
+    if (!found.told_apart) refuse_order(e.graph, e.order, describe(m, from->state), judge().reorders());
     bool const first = seen.add(*found.told_apart);
     out.profile.duplicates += !first;
     if ((!first && !again) || !found.result) return nullptr;
     add_work_of_judging(e.graph);  // here, for threads also judge what is met before, by another mutation
-    count({found.result->peak_bytes, found.result->latency});
+    record.count({found.result->peak_bytes, found.result->latency});
     auto n = make_node(step(from->path, describe(m, from->state)), std::move(e.graph), std::move(e.order),
                        std::move(*found.result));
     consider(n);
     return n;
   }
-  [[noreturn]] void refuse_order(G const& g, schedule const& order, std::string const& mutation) const {
-    auto const why = check_order(g, order).message();
-    if (judges_.front().reorders())
-      throw_error({"optimize: the scheduler's order is wrong after \"", mutation, "\": ", why});
-    throw_error({"optimize: the mutation \"", mutation, "\" gives a wrong order: ", why});
-  }
 
   pin_guard const pins_;
-  std::uint64_t trail_ = 0;  // of out.trail
   worker_team team_;
   std::vector<judge_type> judges_;  // one a thread
-  double tell_at_ = 0;              // when progress is reported next, unless the best changes before
 };
 
 }  // namespace neap::inline v0::detail

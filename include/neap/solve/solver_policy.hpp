@@ -7,6 +7,17 @@
 
 namespace neap::inline v0::detail {
 
+/// What a part of a solver may spend of the whole: `parts` of `of` of its work, and a share of its seconds.
+struct budget_share {
+  std::int64_t parts, of;
+  double seconds;
+  constexpr std::int64_t work(std::int64_t whole) const { return whole / of * parts; }
+};
+/// What the default solver of a block spends after its search over gaps.
+struct default_solver_shares {
+  budget_share first_passes, neighbourhoods, proof;
+};
+
 struct solver_policy {
   // Prices of bytes in the bound (remat_facts.hpp, remat_prices.hpp): subgradient steps.
   static constexpr int price_rounds = 400;          ///< for a block
@@ -45,6 +56,14 @@ struct solver_policy {
   static constexpr std::int64_t each = 20'000;             ///< nodes of one
   static constexpr std::int64_t set_up = 1'000;            ///< nodes that making one counts as
   static constexpr std::size_t narrow = 64, widest = 512;  ///< labels a phase
+
+  // The default solver of a block (default_remat_solver.hpp): its parts one after the other.
+  static constexpr std::size_t small_ops = 45;          ///< ops of a block that is mostly proved at once, at most
+  static constexpr std::int64_t nodes_a_gap_move = 60;  ///< of the budget: so many allow one evaluation of gaps
+  static constexpr std::int64_t gap_moves_an_op = 500;  ///< evaluations of gaps, at most
+  static constexpr double gap_time = 0.1;               ///< share of the seconds
+  static constexpr default_solver_shares small_block{{3, 4, 0.85}, {1, 12, 0.3}, {1, 12, 1}};
+  static constexpr default_solver_shares large_block{{1, 8, 0.15}, {1, 3, 0.3}, {1, 2, 1}};
 };
 
 }  // namespace neap::inline v0::detail

@@ -22,7 +22,7 @@ void polish_from(State& state, placement<State>& placing, typename State::node_p
   if (!facts.has_transfers()) return;
   candidate<typename State::graph_type> c{now.graph, refine{}(facts, now.order), {}};
   simulator{}(facts, c.order, c.result);
-  state.note(c.result);
+  state.record.note({c.result.peak_bytes, c.result.latency});
   if (c.result.latency >= latency || c.result.peak_bytes > now.result.peak_bytes) return;
   auto placed = placing.addresses(c);
   auto const allowed = state.asked.limits_memory ? state.out.memory_limit_bytes : 0;
