@@ -1222,6 +1222,29 @@ TEST_CASE("nodes of files have relations; those that write in place have none") 
   }
 }
 
+TEST_CASE("a view whose strides are not its operator's has no relations") {
+  auto j = json::parse(R"({
+    "format": "neap-graph", "version": 1, "name": "views",
+    "buffers": [{"bytes": 96, "kind": "param"}],
+    "tensors": [{"buf": 0, "dtype": "f32", "shape": [4, 6]}, {"buf": 0, "dtype": "f32", "shape": [6, 4], "stride": [1, 6]},
+                {"buf": 0, "dtype": "f32", "shape": [2, 2, 6]}],
+    "nodes": [
+      {"name": "t", "op": "aten.t.default", "in": [0], "out": [1], "args": ["%0"], "flags": ["view"], "latency_us": 0},
+      {"name": "v", "op": "aten.view.default", "in": [0], "out": [2], "args": ["%0", [2, 2, 6]], "flags": ["view"], "latency_us": 0}],
+    "outputs": []
+  })");
+  auto const links = [&] {
+    auto r = io::read_neap_graph(j, "f.json");
+    REQUIRE_MESSAGE(r.ok(), r.message());
+    std::vector<std::string> all;
+    for (auto o : r->program.ops()) all.emplace_back(r->program.text(r->program.as<op::opaque>(o)->links));
+    return all;
+  };
+  CHECK(links() == std::vector<std::string>{"0.0=0.1 0.1=0.0", "0.0=0.0 0.1=0.2"});
+  j["tensors"][1].erase("stride");  // rows of four, one after the other: not what a transposition shows
+  CHECK(links() == std::vector<std::string>{"", "0.0=0.0 0.1=0.2"});
+}
+
 TEST_CASE("a mean loss apart from its weight: the whole step runs in parts") {
   for (char const* name : {"mlp4-1024-b256", "gpt-d256-l4-b8-t128", "cnn-small-b64"}) {
     CAPTURE(name);

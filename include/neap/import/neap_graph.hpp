@@ -469,7 +469,22 @@ class neap_graph_reader {
     };
     if (!any_type(is_packed)) said.links = aten_links(n);  // a part may begin within a byte
     if (!any_type([](dtype t) { return t > dtype::u64; })) said.known = known_aten(n);
+    if (is_view && !shows_what_is_linked(said.links)) said.links.clear(), said.known.reset();
     return said;
+  }
+  /// Whether equal parts of linked axes are the same bytes: those of a view whose strides are not what its operator makes
+  /// of its input's are not.
+  bool shows_what_is_linked(std::vector<dim_link> const& links) const {
+    auto const bytes = [](tensor_layout const& l, int axis) {
+      return l.type.dims[axis] * l.strides[axis] * size_of(l.type.element);
+    };
+    return std::ranges::all_of(links, [&](dim_link const& link) {
+      if (link.output < 0) return true;
+      auto const& in = in_layouts_[static_cast<std::size_t>(link.input)];
+      auto const& out = out_layouts_[static_cast<std::size_t>(link.output)];
+      return in.type.dims[link.in_axis] == 1 || out.type.dims[link.out_axis] == 1 ||
+             bytes(in, link.in_axis) == bytes(out, link.out_axis);
+    });
   }
   /// Refuses to read a tensor of which the file says only that this node or a later one makes it, and that is there before.
   void require_stated_write(json_place const& j, std::size_t id, std::string const& name) const {
