@@ -13,6 +13,8 @@ cp "$(dirname "$script")/gpu_libraries.sh" "$folder/gpu_libraries"
 "$folder/gpu_check" record "$folder/operators.bin"
 "$folder/gpu_check" toys > "$folder/toys.csv" || { cat "$folder/toys.csv"; exit 1; }
 NEAP_CHECK_SECONDS=1500 NEAP_CHECK_SIZE=toys "$folder/check.sh" "$folder/results"
+# PyTorch may be there or not.
+grep -Eq '^torch_time +[0-9]+  (ok|not run: )' "$folder/results/table.txt" || { echo "torch_time has failed"; exit 1; }
 # Where the simulated libraries have no cuDNN, it has no properties.
 no_cudnn='^library_properties +[0-9]+  not run: library_properties: there is no cuDNN$'
 ! grep -Eq "$no_cudnn" "$folder/results/table.txt" || skipped=library_properties

@@ -79,6 +79,7 @@ struct matrix {
       }
     }
     ok(cudaMemcpy(at, host.data(), bytes(), cudaMemcpyHostToDevice));
+    ok(cudaDeviceSynchronize());
   }
   std::vector<double> read() const {
     std::vector<std::byte> host(bytes());

@@ -35,6 +35,7 @@ struct device_array {
   explicit device_array(std::size_t n) : count(n) { ok(cudaMalloc(&at, n * sizeof(T))); }
   explicit device_array(std::vector<T> const& v) : device_array(v.size()) {
     ok(cudaMemcpy(at, v.data(), v.size() * sizeof(T), cudaMemcpyHostToDevice));
+    ok(cudaDeviceSynchronize());
   }
   ~device_array() { cudaFree(at); }
   std::vector<T> read() const {
@@ -212,6 +213,25 @@ TEST_CASE("shared memory of a launch is bounded as on a device") {
   CHECK(too_many == cudaErrorInvalidConfiguration);
   ok(cudaGetLastError());
   CHECK(simulated_device::faults() == "");
+}
+
+TEST_CASE("devices differ in the shared memory of a thread block") {
+  struct {
+    int major, minor, kib;
+  } const all[] = {{8, 0, 163}, {8, 6, 99}, {8, 9, 99}, {9, 0, 227}, {12, 0, 99}};
+  for (auto const& d : all) {
+    CAPTURE(10 * d.major + d.minor);
+    simulated_device::reset(0, {.major = d.major, .minor = d.minor});
+    int most = 0;
+    ok(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
+    CHECK(most == d.kib * 1024);
+    auto const allow = [&](int bytes) {
+      return cudaFuncSetAttribute(need_room, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    };
+    ok(allow(most));
+    CHECK(allow(most + 1) == cudaErrorInvalidValue);
+    cudaGetLastError();
+  }
 }
 
 TEST_CASE("streams and events order work; what is not ordered runs in any order") {

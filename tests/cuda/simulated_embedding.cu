@@ -61,3 +61,17 @@ TEST_CASE("the gradient of an embedding is added in the order of positions, what
   CHECK(neap::testing::simulated_device::races() == "");
   for (void* p : memory) ok(cudaFree(p));
 }
+
+TEST_CASE("the scratch memory of an embedding's gradient is enough for CUB's sort of any length") {
+  neap::testing::simulated_device::reset();
+  for (std::int64_t const n : {detail::most_ranked + 1, std::int64_t{1} << 19, std::int64_t{1} << 20,
+                               std::int64_t{1} << 24, std::int64_t{1} << 28, std::int64_t{1} << 31}) {
+    CAPTURE(n);
+    std::int64_t *const keys = nullptr, *const places = nullptr;
+    std::size_t needed = 0;
+    for (int const bits : {8, 17, 40, 63}) {
+      ok(cub::DeviceRadixSort::SortPairs(nullptr, needed, keys, keys, places, places, n, 0, bits));
+      CHECK(static_cast<std::int64_t>(needed) <= detail::sort_scratch(n) - 24 * n);
+    }
+  }
+}

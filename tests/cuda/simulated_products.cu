@@ -107,6 +107,23 @@ TEST_CASE("products by cuBLASLt: all transposes, batches, types; the others go t
   }
 }
 
+TEST_CASE("what cuBLASLt refuses goes to our own kernel, with the reason; a fault of the library is an error") {
+  simulated_device::reset();
+  with_cublaslt d;
+  auto const way = [&](std::int64_t rows) {
+    device_tensor<bf16> a({rows, 16}, 1), b({16, 8}, 2), y({rows, 8}, 3);
+    return matmul_way(d.backend, a.ref, b.ref, y.ref, {});
+  };
+  simulated_device::fail("cublasLtMatmulAlgoGetHeuristic", 1, cudaErrorInvalidValue);
+  CHECK(way(8).reason == "cuBLASLt refuses such operands");
+  CHECK(way(8).reason == "cuBLASLt refuses such operands");  // it was asked once
+  simulated_device::fail("cublasLtMatmulAlgoGetHeuristic", 1, cudaErrorNotSupported);
+  CHECK(way(16).reason == "cuBLASLt has no algorithm for it");
+  simulated_device::fail("cublasLtMatmulAlgoGetHeuristic", 1, cudaErrorUnknown);
+  CHECK_THROWS_AS(way(24), error);
+  CHECK(way(24).by_library);
+}
+
 TEST_CASE("batches along two axes that are not one go to our own kernel, with the reason") {
   simulated_device::reset();
   with_cublaslt d;

@@ -155,6 +155,13 @@ planted const all[] = {
        if (wait) ok(cudaStreamSynchronize(m.a));
        ok(cudaMemset(m.y, 0, bytes));
      }},
+    {"a copy of memory that is not pinned may still be under way when its call returns", "copy_kernel", "cudaMemcpy",
+     [](machine const& m, bool wait) {
+       std::vector<float> const rows(n, 2.0f);
+       ok(cudaMemcpy(m.x, rows.data(), bytes, cudaMemcpyHostToDevice));
+       if (wait) ok(cudaDeviceSynchronize());
+       m.kernel(m.x, m.y, m.a);
+     }},
     {"the program writes pinned memory that is still loaded", "the program writes", "cudaMemcpyAsync",
      [](machine const& m, bool wait) {
        m.load(m.host, m.x, m.a);

@@ -29,6 +29,7 @@ class device_tensor {
     for (auto& x : host) x = T(static_cast<float>(static_cast<int>(random() % 17) - 8) / 8);
     ref = {memory_.data() + shift * static_cast<std::int64_t>(sizeof(T)), dtype_of<T>, dims, dense_strides(dims)};
     check_cuda(cudaMemcpy(ref.data, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice), "copy");
+    check_cuda(cudaDeviceSynchronize(), "copy");
   }
   std::vector<T> read(cudaStream_t stream) const {
     check_cuda(cudaStreamSynchronize(stream), "wait");

@@ -846,8 +846,8 @@ class recorder final : public computation_listener,
   }
   /// A copy of numbers as they are now, with which finish() compares those at the end.
   static tensor copy_of(tensor_storage& s) {
-    tensor const copy = make_leaf(std::make_shared<tensor_storage>(s.type(), initialiser{}, role::constant),
-                                  tensor_layout::dense(s.type()));
+    tensor copy = make_leaf(std::make_shared<tensor_storage>(s.type(), initialiser{}, role::constant),
+                            tensor_layout::dense(s.type()));
     std::memcpy(copy.storage()->data_to_overwrite(), s.data(), static_cast<std::size_t>(s.bytes()));
     return copy;
   }

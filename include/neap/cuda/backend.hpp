@@ -21,7 +21,7 @@
 
 namespace neap::inline v0 {
 
-/// Runs kernels on one GPU.
+/// Runs kernels on one GPU. For one thread at a time: all that use it share its streams, scratch memory and libraries.
 class cuda_backend {
  public:
   static constexpr std::string_view name = "cuda";

@@ -63,7 +63,8 @@ class cublaslt final : public cuda_product_library {
       return {false, "cuBLASLt keeps single matrices whose rows are multiples of 8 elements"};
     if (e != product_epilogue::none && p.batches > 1 && gives_sums(e))
       return {false, "cuBLASLt sums operands of single products"};
-    if (!found(p, e).exists) return {false, "cuBLASLt has no algorithm for it"};
+    if (auto const& f = found(p, e); !f.exists)
+      return {false, f.refused ? "cuBLASLt refuses such operands" : "cuBLASLt has no algorithm for it"};
     return {true, {}};
   }
 
@@ -216,7 +217,7 @@ class cublaslt final : public cuda_product_library {
     }
   };
   struct problem {
-    bool exists = false;
+    bool exists = false, refused = false;
     cublasLtMatmulAlgo_t algorithm{};
     bytes_t workspace = 0;
     std::unique_ptr<descriptors> shape;
@@ -274,7 +275,8 @@ class cublaslt final : public cuda_product_library {
     auto const outcome =
         cublasLtMatmulAlgoGetHeuristic(handle_.get(), f.shape->product.get(), f.shape->b.get(), f.shape->a.get(),
                                        f.shape->y.get(), f.shape->y.get(), made, 1, &best, &count);
-    if (outcome == CUBLAS_STATUS_NOT_SUPPORTED) return;
+    f.refused = outcome == CUBLAS_STATUS_INVALID_VALUE;  // versions differ in the epilogues that they take
+    if (f.refused || outcome == CUBLAS_STATUS_NOT_SUPPORTED) return;
     check(outcome, text_of(p), at);
     f.exists = count > 0 && best.state == CUBLAS_STATUS_SUCCESS;
     if (!f.exists) return;

@@ -241,11 +241,10 @@ void executable<Ops, cuda_backend>::place(std::span<source_binding const> source
     if (!is_input && !x) continue;  // build() refuses it, if an op reads it
     bool const stays = !is_input && x->storage && g.bytes(b.storage) > detail::small_resident_bytes;
     void const* const key = x && x->storage ? static_cast<void const*>(x->storage) : x ? x->memory : nullptr;
-    if (is_input) rest.push_back(&b);
-    else if (first) (stays ? large : small).push_back(&b);
-    else if (stays && memory_of_step_->find(x->storage)) large.push_back(&b);
-    else if (!stays && memory_of_step_->find_small(key)) small.push_back(&b);
-    else rest.push_back(&b);
+    auto const is_there = [&] {
+      return stays ? !!memory_of_step_->find(x->storage) : !!memory_of_step_->find_small(key);
+    };
+    (is_input || !(first || is_there()) ? rest : stays ? large : small).push_back(&b);
   }
   auto const buffers = plan_.arena_bytes - plan_.resident_bytes;
   auto shared_resident =

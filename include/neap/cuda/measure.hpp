@@ -114,8 +114,10 @@ std::optional<seconds_t> measure_op(basic_graph<Ops> const& g, op_id o, cuda_bac
     byte_block filled(static_cast<std::size_t>(bytes), 64);
     detail::fill_measured(filled.data(), bytes, l.type);
     memory.emplace_back(bytes, "a measurement");
-    check_cuda(cudaMemcpy(memory.back().data(), filled.data(), static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice),
+    check_cuda(cudaMemcpyAsync(memory.back().data(), filled.data(), static_cast<std::size_t>(bytes),
+                               cudaMemcpyHostToDevice, backend.stream()),
                "a measurement");
+    check_cuda(cudaStreamSynchronize(backend.stream()), "a measurement");
     refs.push_back(tensor_ref::place(memory.back().data(), l));
   };
   for (std::size_t i = 0; i < in.size(); ++i) {

@@ -81,9 +81,9 @@ layout& of(cublasLtMatrixLayout_t l) { return *reinterpret_cast<layout*>(l); }
 product& of(cublasLtMatmulDesc_t d) { return *reinterpret_cast<product*>(d); }
 preference& of(cublasLtMatmulPreference_t p) { return *reinterpret_cast<preference*>(p); }
 
-constexpr library_statuses<cublasStatus_t> statuses{CUBLAS_STATUS_SUCCESS, CUBLAS_STATUS_NOT_INITIALIZED,
-                                                    CUBLAS_STATUS_ALLOC_FAILED, CUBLAS_STATUS_NOT_SUPPORTED,
-                                                    CUBLAS_STATUS_EXECUTION_FAILED};
+constexpr library_statuses<cublasStatus_t> statuses{CUBLAS_STATUS_SUCCESS,       CUBLAS_STATUS_NOT_INITIALIZED,
+                                                    CUBLAS_STATUS_ALLOC_FAILED,  CUBLAS_STATUS_NOT_SUPPORTED,
+                                                    CUBLAS_STATUS_INVALID_VALUE, CUBLAS_STATUS_EXECUTION_FAILED};
 /// Runs the body of a function of the library: f(simulation&) gives its status.
 template <class F>
 cublasStatus_t library_call(char const* function, F&& f) {

@@ -72,9 +72,9 @@ struct handle_state {
 } the_handle;
 bool is_handle(cudnnHandle_t h) { return h == reinterpret_cast<cudnnHandle_t>(&handle_mark); }
 
-constexpr library_statuses<cudnnStatus_t> statuses{CUDNN_STATUS_SUCCESS, CUDNN_STATUS_NOT_INITIALIZED,
-                                                   CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
-                                                   CUDNN_STATUS_NOT_SUPPORTED, CUDNN_STATUS_EXECUTION_FAILED};
+constexpr library_statuses<cudnnStatus_t> statuses{
+    CUDNN_STATUS_SUCCESS,       CUDNN_STATUS_NOT_INITIALIZED, CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
+    CUDNN_STATUS_NOT_SUPPORTED, CUDNN_STATUS_BAD_PARAM,       CUDNN_STATUS_EXECUTION_FAILED};
 /// Runs the body of a function of the library: f(simulation&) gives its status.
 template <class F>
 cudnnStatus_t library_call(char const* function, F&& f) {

@@ -15,7 +15,7 @@ namespace neap::testing {
 
 namespace {
 
-constexpr std::size_t default_shared = 48 * 1024, most_shared = 163 * 1024, multiprocessor_shared = 164 * 1024;
+constexpr std::size_t default_shared = 48 * 1024;
 
 /// "void space::kernel<types>(parameters)" as "space::kernel<types>".
 std::string short_name(std::string const& symbol) {
@@ -164,7 +164,7 @@ cudaError_t occupancy(char const* name, int* blocks, void const* function, int t
     linked_kernel const l = link(s, *k);
     std::size_t const per = l.static_shared() + shared + 1024;
     std::size_t n = std::min<std::size_t>(32, 2048u / static_cast<unsigned>((threads + 31) / 32 * 32));
-    n = std::min(n, multiprocessor_shared / per);
+    n = std::min(n, (s.options.most_shared() + 1024) / per);
     *blocks = threads > static_cast<int>(l.text.most_threads) ? 0 : static_cast<int>(n);
     return cudaSuccess;
   });
@@ -286,7 +286,7 @@ cudaError_t cudaFuncSetAttribute(void const* function, cudaFuncAttribute which, 
       s.report("cudaFuncSetAttribute: attribute " + std::to_string(which) + " is not simulated");
       return cudaErrorNotSupported;
     }
-    if (value < 0 || link(s, *k).static_shared() + static_cast<std::size_t>(value) > most_shared)
+    if (value < 0 || link(s, *k).static_shared() + static_cast<std::size_t>(value) > s.options.most_shared())
       return cudaErrorInvalidValue;
     s.dynamic_shared[k] = value;
     return cudaSuccess;

@@ -21,7 +21,7 @@ namespace neap::testing {
 /// The statuses by which a library reports what a call of the runtime does.
 template <class Status>
 struct library_statuses {
-  Status success, no_device, out_of_memory, not_supported, failed;
+  Status success, no_device, out_of_memory, not_supported, invalid, failed;
 };
 /// Runs the body of a function of a library: f(simulation&) gives its status. The runtime's last error stays as it is.
 template <class Status, class F>
@@ -39,6 +39,7 @@ Status library_call(char const* function, library_statuses<Status> const& status
     case cudaErrorNoDevice: return statuses.no_device;
     case cudaErrorMemoryAllocation: return statuses.out_of_memory;
     case cudaErrorNotSupported: return statuses.not_supported;
+    case cudaErrorInvalidValue: return statuses.invalid;
     default: return statuses.failed;
   }
 }

@@ -85,6 +85,12 @@ cudaError_t copy(simulation& s, std::string const& name, cudaStream_t handle, co
       simulation::address(c.from) < simulation::address(c.to) + c.to_span() && c.rows == 1)
     s.report(name + ": source and destination overlap");
 
+  // Of memory that is not pinned, the device has a copy when the call returns, and may still be writing it to its place: a
+  // stream that does not wait for this one waits for nothing.
+  bool const staged = waits && to_device && !from_device && !from_pinned;
+  if (staged)
+    if (cudaError_t const e = s.wait(s.mark(*stream))) return e;
+
   host_side source;
   if (!from_device && !from_pinned) {
     auto const* const p = static_cast<std::byte const*>(c.from);
@@ -133,7 +139,7 @@ cudaError_t copy(simulation& s, std::string const& name, cudaStream_t handle, co
   if (cudaError_t const e = s.submit(*stream, std::move(w), &made)) return e;
   if (!made) return cudaSuccess;
   bool const to_program = !to_device && !to_pinned;
-  return to_program || (waits && !(to_device && from_device)) ? s.wait(made) : cudaSuccess;
+  return to_program || (waits && !(to_device && from_device) && !staged) ? s.wait(made) : cudaSuccess;
 }
 
 cudaError_t fill(simulation& s, std::string const& name, cudaStream_t handle, void* to, std::size_t pitch, int value,
@@ -215,8 +221,8 @@ int attribute(device_options const& o, cudaDeviceAttr which) {
     case cudaDevAttrMaxGridDimY:
     case cudaDevAttrMaxGridDimZ: return 65535;
     case cudaDevAttrMaxSharedMemoryPerBlock: return 48 * 1024;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return 163 * 1024;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return 164 * 1024;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return static_cast<int>(o.most_shared());
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return static_cast<int>(o.most_shared() + 1024);
     case cudaDevAttrReservedSharedMemoryPerBlock: return 1024;
     case cudaDevAttrTotalConstantMemory: return 64 * 1024;
     case cudaDevAttrWarpSize: return 32;

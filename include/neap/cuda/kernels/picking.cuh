@@ -225,9 +225,9 @@ struct row_starts {
 /// Numbers are sorted by counting up to so many, by CUB's radix sort beyond.
 inline constexpr std::int64_t most_ranked = 8192;
 
-/// Scratch: keys and positions, both twice, and what the radix sort needs.
+/// Scratch: of the radix sort, keys twice, positions, and both again for the sort, which takes 2 bytes an element besides.
 inline bytes_t sort_scratch(std::int64_t n) {
-  return n <= most_ranked ? checked_mul(n, 8) : checked_add(checked_mul(n, 32), bytes_t{4} << 20);
+  return n <= most_ranked ? checked_mul(n, 8) : checked_add(checked_mul(n, 42), bytes_t{4} << 20);
 }
 
 /// position, key = the places of the numbers, stably sorted by row. `position` is the caller's; gives the sorted keys.
