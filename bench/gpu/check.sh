@@ -69,15 +69,14 @@ done
 # cuBLASLt and cuDNN are the machine's: of the toolkit, or of PyTorch's packages. PyTorch finds its own by itself.
 packages=$(timeout 10 "$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' 2> /dev/null)
 libraries=
-for file in /usr/local/cuda/lib64/libcublasLt.so.* /usr/local/cuda/targets/*/lib/libcublasLt.so.* \
-            /usr/lib/*/libcudnn.so.* /usr/local/cuda/lib64/libcudnn.so.* \
-            "$packages"/nvidia/*/lib/libcublasLt.so.* "$packages"/nvidia/*/lib/libcudnn.so.* \
-            /usr/lib/python3*/*-packages/nvidia/*/lib/libcu*.so.* \
-            /usr/local/lib/python3*/*-packages/nvidia/*/lib/libcu*.so.* \
-            /opt/*/lib/python3*/site-packages/nvidia/*/lib/libcu*.so.*; do
-  [ -e "$file" ] || continue
-  folder=$(dirname "$file")
-  case ":$libraries:" in *":$folder:"*) ;; *) libraries=${libraries:+$libraries:}$folder ;; esac
+for folder in /usr/local/cuda/lib64 /usr/local/cuda/lib /usr/local/cuda/targets/*/lib "$packages"/nvidia/*/lib \
+              /usr/lib/python3*/*-packages/nvidia/*/lib /usr/local/lib/python3*/*-packages/nvidia/*/lib \
+              /opt/*/lib/python3*/site-packages/nvidia/*/lib /usr/lib/*-linux-gnu; do
+  for file in "$folder"/libcublasLt.so.* "$folder"/libcudnn.so.*; do
+    [ -e "$file" ] || continue
+    libraries=${libraries:+$libraries:}$folder
+    break
+  done
 done
 libraries=${libraries}${libraries:+${LD_LIBRARY_PATH:+:}}$LD_LIBRARY_PATH
 
