@@ -39,8 +39,9 @@ inline void end_capture(cudaStream_t stream) {
   cudaGetLastError();
 }
 
-/// What issue() puts on the stream, and on streams that join it, as one graph, which can be launched; nothing runs. Throws
-/// neap::error if the runtime refuses a part of it, and what issue() throws.
+/// What issue() puts on the stream, and on streams that join it, as one graph, which can be launched; nothing runs. Kernels
+/// are loaded at their first launch, within a capture, too: drivers allow it since CUDA 12.3. Throws neap::error if the
+/// runtime refuses a part of it, and what issue() throws.
 template <class F>
 cuda_graph_executable capture_graph(cudaStream_t stream, F const& issue) {
   check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin of a capture");

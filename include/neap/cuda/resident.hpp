@@ -25,8 +25,8 @@ class cuda_resident final : public storage_elsewhere {
   int device() const { return device_; }
   std::byte* address() const { return address_; }
 
-  /// The newest data of the storage are here from now on; false: they are already. Throws neap::error if a copy fails; they
-  /// are then where they were.
+  /// The newest data of the storage are here from now on, for what the stream does next; false: they are already. Throws
+  /// neap::error if a copy fails; they are then where they were.
   bool move_here(tensor_storage& s, std::shared_ptr<cuda_resident> const& self, cudaStream_t stream) {
     if (s.is_elsewhere() && s.elsewhere().get() == this) return false;
     check_cuda(cudaMemcpyAsync(address_, s.data(), static_cast<std::size_t>(bytes_), cudaMemcpyHostToDevice, stream),
