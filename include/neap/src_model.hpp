@@ -15,6 +15,8 @@
 #define NEAP_INSTANTIATE_ONCE(...) template __VA_ARGS__
 
 #include <neap/backend/impl/thread_team.ipp>
+#include <neap/backend/kernels/impl/conv2d.ipp>
+#include <neap/core/impl/digest.ipp>
 #include <neap/core/impl/error.ipp>
 #include <neap/core/impl/min_cut.ipp>
 #include <neap/core/impl/number_set.ipp>
@@ -30,6 +32,7 @@
 #include <neap/ir/impl/graph.ipp>
 #include <neap/ir/impl/operator.ipp>
 #include <neap/ir/impl/pin_rules.ipp>
+#include <neap/ir/impl/pins.ipp>
 #include <neap/ir/impl/traversal.ipp>
 #include <neap/ir/operators/impl/arithmetic.ipp>
 #include <neap/ir/operators/impl/attention.ipp>

@@ -40,25 +40,9 @@ struct digest {
 };
 
 /// 32 hexadecimal digits, lower case, the high half first.
-inline std::string to_hex(digest d) {
-  std::string text(32, '0');
-  for (std::size_t i = 0; i < 32; ++i)
-    text[i] = "0123456789abcdef"[(i < 16 ? d.high : d.low) >> (60 - 4 * (i % 16)) & 15];
-  return text;
-}
+std::string to_hex(digest d);
 /// What to_hex wrote; nothing if it is another text.
-inline std::optional<digest> from_hex(std::string_view text) {
-  if (text.size() != 32) return std::nullopt;
-  digest d{0, 0};
-  for (std::size_t i = 0; i < 32; ++i) {
-    char const c = text[i];
-    bool const is_digit = c >= '0' && c <= '9';
-    if (!is_digit && (c < 'a' || c > 'f')) return std::nullopt;
-    auto& half = i < 16 ? d.high : d.low;
-    half = half << 4 | static_cast<std::uint64_t>(is_digit ? c - '0' : c - 'a' + 10);
-  }
-  return d;
-}
+std::optional<digest> from_hex(std::string_view text);
 
 /// For hash tables keyed by digests.
 struct digest_hash {
@@ -66,3 +50,7 @@ struct digest_hash {
 };
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/core/impl/digest.ipp>
+#endif

@@ -6,6 +6,7 @@
 #include <neap/backend/types.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/separate_compilation.hpp>
+#include <neap/core/span_of.hpp>
 #include <neap/core/tensor_ref.hpp>
 #include <neap/execute/kernel_check.hpp>
 #include <neap/ir/standard_operators.hpp>
@@ -83,9 +84,8 @@ class launch_list {
   void build();
 
   void launch_kernel(launch const& l) {
-    std::span<tensor_ref const> const refs(refs_);
-    l.kernel(*backend_, l.attributes,
-             {refs.subspan(l.refs, l.inputs), refs.subspan(l.refs + l.inputs, l.outputs), l.workspace});
+    auto const* const in = refs_.data() + l.refs;
+    l.kernel(*backend_, l.attributes, {span_of(in, l.inputs), span_of(in + l.inputs, l.outputs), l.workspace});
   }
   /// A transfer moves the whole storage, whatever part of it the value shows.
   storage_id moved_storage(std::uint32_t step) const {

@@ -42,6 +42,7 @@
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/span_of.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/ir/opaque.hpp>
 #include <neap/ir/operators/transfer.hpp>
@@ -150,11 +151,11 @@ struct graph_traits<G> {
     plain_vector<tensor_layout> many;
     if (n > 8) many.resize_for_overwrite(n);
     auto* to = many.empty() ? reinterpret_cast<tensor_layout*>(few) : many.data();
-    std::span<tensor_layout const> const all(to, n);
+    auto const* const all = to;
     static_assert(std::is_trivially_copyable_v<tensor_layout> && std::is_trivially_destructible_v<tensor_layout>);
     for (auto v : in) ::new (to++) tensor_layout(g.layout(v));
     for (auto v : out) ::new (to++) tensor_layout(g.layout(v));
-    return f(work_context{all.first(in.size()), all.subspan(in.size())});
+    return f(work_context{span_of(all, in.size()), span_of(all + in.size(), out.size())});
   }
 };
 

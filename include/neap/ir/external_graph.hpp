@@ -386,7 +386,7 @@ class external_reader {
     x.outputs = static_cast<std::int64_t>(rules_.size());
     if (me.followed) rules_.push_back({layout(0), alias_kind::fresh, -1, 0});
     describe(o, x);
-    edit_.add_given(view_of(x), span_of(arguments_), {rules_.data(), rules_.size()});
+    edit_.add_given(view_of(x), span_of(arguments_), span_of(rules_));
     if (auto const name = flow::name(g_, o); !name.empty()) edit_.set_name(o, name);
   }
   /// Every output on the storage that is put there must allow it; the image checks the first one alone.

@@ -179,7 +179,7 @@ class op_graph {
   }
   std::span<value_id const> inputs(op_id o) const {
     auto const& r = ops_[o];
-    return {arguments_.data() + r.first_input, r.input_count};
+    return span_of(arguments_.data() + r.first_input, r.input_count);
   }
   /// Ids of the outputs are consecutive.
   id_range<value_id> outputs(op_id o) const {

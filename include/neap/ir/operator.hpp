@@ -33,6 +33,7 @@
 #include <neap/core/id.hpp>
 #include <neap/core/one_file.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/span_of.hpp>
 #include <neap/core/tensor_ref.hpp>
 #include <neap/core/tensor_type.hpp>
 #include <neap/core/units.hpp>
@@ -208,7 +209,7 @@ class shape_context {
   }
 
   std::span<tensor_layout const> inputs() const { return in_; }
-  std::span<output_rule const> outputs() const { return {out_.data(), out_.size()}; }
+  std::span<output_rule const> outputs() const { return span_of(out_); }
 
  private:
   [[noreturn]] void no_input(int i) const;
@@ -259,7 +260,7 @@ class dim_context {
     for (int i = a.rank() - 1, j = b.rank() - 1; i >= 0 && j >= 0; --i, --j)
       if (a[i] == b[j]) same(input, i, output, j);
   }
-  std::span<dim_link const> links() const { return {links_.data(), links_.size()}; }
+  std::span<dim_link const> links() const { return span_of(links_); }
   plain_vector<dim_link> take() && { return std::move(links_); }
 
  private:
@@ -361,7 +362,7 @@ class gradient_context {
   }
   std::vector<value_id> emit_all(operator_view op, std::span<value_id const> in) { return add(op, in); }
 
-  std::span<value_id const> gradients() const { return {gradient_.data(), gradient_.size()}; }
+  std::span<value_id const> gradients() const { return span_of(gradient_); }
   /// The first output whose gradient is there but unread; -1 if there is none.
   int unused_gradient() const {
     for (std::size_t j = 0; j < asked_.size(); ++j)
@@ -376,7 +377,7 @@ class gradient_context {
     return static_cast<std::size_t>(i);
   }
   std::vector<value_id> add(operator_view op, std::initializer_list<value_id> in) {
-    return add(op, std::span<value_id const>(in.begin(), in.size()));
+    return add(op, span_of(in.begin(), in.size()));
   }
   std::vector<value_id> add(operator_view op, std::span<value_id const> in);
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <neap/core/glob.hpp>
+#include <neap/core/span_of.hpp>
 #include <neap/ir/editor.hpp>
 
 #include <span>
@@ -46,7 +47,7 @@ G pinned(G g, std::span<pin_rule const> rules) {
 }
 template <class G>
 G pinned(G g, pin_rules const& rules) {
-  return pinned(std::move(g), std::span<pin_rule const>(rules));
+  return pinned(std::move(g), span_of(rules));
 }
 
 }  // namespace neap::inline v0

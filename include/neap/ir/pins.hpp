@@ -30,11 +30,7 @@ constexpr std::string_view name_of(pin p) {
   return pin_names[static_cast<std::size_t>(std::countr_zero(static_cast<std::uint8_t>(p)))];
 }
 /// The pin of a name; nothing if there is none.
-constexpr std::optional<pin> pin_of(std::string_view name) {
-  for (std::size_t i = 0; i < pin_names.size(); ++i)
-    if (pin_names[i] == name) return static_cast<pin>(1u << i);
-  return std::nullopt;
-}
+std::optional<pin> pin_of(std::string_view name);
 
 /// A set of pins, in a byte.
 class pin_set {
@@ -68,11 +64,10 @@ constexpr pin_set pin_set::of_value() const { return *this & (pin::keep | pin::n
 constexpr pin_set pin_set::of_op() const { return *this & (pin::run_again | pin::run_once | pin::never_in_parts); }
 
 /// "keep, never_out"; empty if there are none.
-inline std::string to_string(pin_set pins) {
-  std::string s;
-  for (std::size_t i = 0; i < pin_names.size(); ++i)
-    if (pins.has(static_cast<pin>(1u << i))) s += (s.empty() ? "" : ", ") + std::string(pin_names[i]);
-  return s;
-}
+std::string to_string(pin_set pins);
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/impl/pins.ipp>
+#endif

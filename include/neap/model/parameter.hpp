@@ -7,6 +7,7 @@
 // constructor that ties them again, or delete it.
 #pragma once
 
+#include <neap/model/refers_as.hpp>
 #include <neap/model/tensor.hpp>
 
 #include <cstring>

@@ -19,10 +19,10 @@
 #include <neap/ir/editor.hpp>
 #include <neap/ir/operators/movement.hpp>
 #include <neap/ir/traversal.hpp>
-#include <neap/model/op_names.hpp>
 #include <neap/model/parameter.hpp>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +40,8 @@ struct resident {
 };
 
 namespace detail {
+class op_names;  // model/op_names.hpp
+
 /// Which input of a recorded operator its output j is a view of; -1: of none.
 int viewed_input(tensor_node const& n, std::uint32_t j);
 
@@ -81,7 +83,7 @@ class tracer {
   /// The path of an object of the model: what runs within a neap::scope of it is named after it.
   void set_module(void const* object, void const* type, std::string const& path);
   /// The names of ops, and the scopes that they are made in.
-  detail::op_names& op_names() { return op_names_; }
+  detail::op_names& op_names() { return *op_names_; }
 
   // ------------------------------------------------------------------ what comes out
 
@@ -149,7 +151,7 @@ class tracer {
   value_id add_source(tensor const& t, std::source_location at);
 
   graph_editor edit_;
-  detail::op_names op_names_;
+  std::shared_ptr<detail::op_names> op_names_;  // not shared: complete where its containers are, in trace.ipp
   eager_context& context_;
   std::shared_ptr<detail::trace_token> token_;
   number_map known_;                                        // eager storages to values: sources, or what made them
@@ -166,9 +168,9 @@ class tracer {
 };
 
 namespace detail {
-inline void enter_module(tracer& t, void const* object, void const* type) { t.op_names().enter_module(object, type); }
-inline void enter_name(tracer& t, std::string const& name) { t.op_names().enter_name(name); }
-inline void leave_scope(tracer& t) { t.op_names().leave(); }
+void enter_module(tracer& t, void const* object, void const* type);
+void enter_name(tracer& t, std::string const& name);
+void leave_scope(tracer& t);
 
 inline tensor leaf_in_trace(tensor const& t, std::source_location at) { return tracer::active()->leaf(t, at); }
 void require_steady(tensor const& t, std::source_location at);

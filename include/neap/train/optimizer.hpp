@@ -9,6 +9,7 @@
 #pragma once
 
 #include <neap/core/number_map.hpp>
+#include <neap/core/span_of.hpp>
 #include <neap/ir/operators/update.hpp>
 #include <neap/model/functions/movement.hpp>
 #include <neap/model/functions/random.hpp>
@@ -144,7 +145,7 @@ struct muon {
                                                            "others.epsilon", "others.weight_decay"};
   std::array<scheduled, 8> values() const;
   /// Patterns of paths that must not be in vain.
-  std::span<std::string const> patterns() const { return use_adamw_for; }
+  std::span<std::string const> patterns() const { return span_of(use_adamw_for); }
   /// A matrix has the first of the states alone.
   std::vector<tensor_type> state_types(tensor const& w, std::string_view path) const;
   void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const;

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
@@ -124,8 +125,9 @@ inline bytes_t muon_workspace(tensor_type const& momentum) {
 /// momentum, made nearly orthogonal as above; weight -= rate * (scale * X + decay * weight). The scale is sqrt(max(1, rows
 /// / columns)); with `rms` it is rms * sqrt(max(rows, columns)), for steps of AdamW's length (Liu et al. 2025). The weight
 /// has two axes or more, the momentum is f32 or f64 and starts from 0.
-inline void muon_update(host_backend& b, tensor_ref const& weight, tensor_ref const& momentum,
-                        tensor_ref const& gradient, muon_options const& o, void* workspace) {
+template <std::same_as<host_backend> Backend>
+void muon_update(Backend& b, tensor_ref const& weight, tensor_ref const& momentum, tensor_ref const& gradient,
+                 muon_options const& o, void* workspace) {
   detail::muon_shape const s(weight.dims);
   if (s.count() == 0) return;
   auto* const work = static_cast<std::byte*>(workspace);

@@ -11,6 +11,7 @@
 // in f32 (f32, bf16, f16 and booleans).
 #pragma once
 
+#include <neap/core/span_of.hpp>
 #include <neap/core/text_part.hpp>
 #include <neap/ir/operators/binary.hpp>
 
@@ -38,12 +39,6 @@ using step_list =
               cos_grad, clamp_grad, elu, elu_grad, add, sub, mul, div, maximum, minimum, pow_op, greater, greater_equal,
               less, less_equal, equal, not_equal, where>;
 
-template <class Op>
-constexpr int step_arguments() {
-  if constexpr (scalar_operator<Op>) return Op::map_inputs;
-  else return std::is_same_v<Op, where> ? 3 : 1;
-}
-
 /// What programs know of an operator that can be a step. (Its facets would bring its kernel along.)
 struct step_operator {
   std::string_view name;
@@ -56,39 +51,10 @@ struct step_operator {
 };
 inline constexpr std::size_t most_step_bytes = 16;
 
-template <class Op>
-constexpr step_operator step_of() {
-  static_assert(sizeof(Op) <= most_step_bytes);
-  using functions = neap::detail::facet_functions<Op>;
-  step_operator s{Op::name,
-                  neap::detail::standard_row<Op>,
-                  step_arguments<Op>(),
-                  __is_empty(Op) ? 0 : static_cast<std::uint32_t>(sizeof(Op)),
-                  neap::detail::flops_v<Op>,
-                  &functions::construct,
-                  &functions::infer,
-                  {}};
-  if constexpr (neap::detail::has_attributes<Op>)
-    s.attributes = {neap::detail::attribute_table<Op>::fields.data(), neap::detail::attribute_table<Op>::fields.size()};
-  return s;
-}
-template <class... Op>
-constexpr std::array<step_operator, sizeof...(Op)> steps_of(type_list<Op...>) {
-  return {step_of<Op>()...};
-}
-inline constexpr auto step_operators = steps_of(step_list{});
-
-/// The place in step_operators of each standard operator, by its row; -1: it can be no step.
-inline constexpr auto step_places = [] {
-  std::array<std::int16_t, standard_list::size> places{};
-  places.fill(-1);
-  for (std::size_t k = 0; k < step_operators.size(); ++k)
-    places[static_cast<std::size_t>(step_operators[k].row)] = static_cast<std::int16_t>(k);
-  return places;
-}();
-
 /// What programs know of the standard operator in this row; nullptr if it can be no step.
 step_operator const* step_at(int row);
+/// Its place in step_list; -1: it can be no step.
+int step_place(int row);
 
 }  // namespace detail
 
@@ -163,7 +129,7 @@ class fused_maker {
   std::optional<int> add(operator_view op, dtype element, std::span<int const> operands);
   template <class Op>
   std::optional<int> add(Op const& op, dtype element, std::initializer_list<int> operands) {
-    return add_step(neap::detail::standard_row<Op>, &op, element, {operands.begin(), operands.size()});
+    return add_step(neap::detail::standard_row<Op>, &op, element, span_of(operands.begin(), operands.size()));
   }
   /// Adds the steps of a right program on these values; its result as an operand. None if they do not fit: then some of
   /// them may be there.
@@ -225,7 +191,7 @@ class fused_run {
       constant += p.attributes_of(k, constant, s.functor);
       auto const made = p.step(k);
       auto const& f = *step_at(made.row);
-      s.loop = step_loops<C, step_list>::of[step_places[static_cast<std::size_t>(made.row)]](s.functor);
+      s.loop = step_loops<C, step_list>::of[step_place(made.row)](s.functor);
       s.arguments = f.arguments;
       for (int i = 0; i < s.arguments; ++i) s.operand[i] = stands_for[made.operands[static_cast<std::size_t>(i)]];
       if ((rounds || k + 1 < steps_) && made.element != dtype_of<C>) {

@@ -12,6 +12,7 @@
 // into programs.
 #pragma once
 
+#include <neap/core/span_of.hpp>
 #include <neap/ir/operators/fused.hpp>
 #include <neap/ir/operators/row_norm.hpp>
 #include <neap/ir/operators/softmax.hpp>
@@ -143,7 +144,7 @@ struct fused_rows_operands {
   std::size_t operands = 1, results = 1;
 
   fused_rows_operands(fused_rows const& op, kernel_arguments const& a);
-  kernel_arguments before() const { return {before_in, std::span(function_in).first(1)}; }
+  kernel_arguments before() const { return {before_in, span_of(function_in.data(), 1)}; }
   kernel_arguments function(void* workspace) const;
   kernel_arguments after(fused_rows const& op, kernel_arguments const& a) const;
 };

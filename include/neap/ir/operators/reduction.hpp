@@ -4,6 +4,7 @@
 #include <neap/backend/kernels/arg_max.hpp>
 #include <neap/backend/kernels/cumsum.hpp>
 #include <neap/backend/kernels/reduce.hpp>
+#include <neap/core/span_of.hpp>
 #include <neap/ir/operators/binary.hpp>
 
 #include <span>
@@ -18,7 +19,7 @@ struct reduced_axes {
   int list[max_rank]{}, count = 0;
 
   reduced_axes(extents const& axes, int rank);
-  std::span<int const> span() const { return {list, static_cast<std::size_t>(count)}; }
+  std::span<int const> span() const { return span_of(list, static_cast<std::size_t>(count)); }
   shape kept(shape const& x, bool keepdim) const;
 };
 

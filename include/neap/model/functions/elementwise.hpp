@@ -17,15 +17,13 @@ tensor subtract_operands(operand const& a, operand const& b);
 tensor multiply_operands(operand const& a, operand const& b);
 tensor divide_operands(operand const& a, operand const& b);
 
-inline tensor negate_operand(operand const& a) { return apply(op::neg{}, {a.get()}, a.at()); }
+tensor negate_operand(operand const& a);
 
 }  // namespace detail
 
 /// Function NAME of one tensor: NAME(x).
-#define NEAP_FUNCTION_OF_ONE(NAME)                                                                 \
-  inline tensor NAME(tensor const& x, std::source_location at = std::source_location::current()) { \
-    return apply(op::NAME{}, {x}, at);                                                             \
-  }
+#define NEAP_FUNCTION_OF_ONE(NAME) \
+  tensor NAME(tensor const& x, std::source_location at = std::source_location::current());
 NEAP_FUNCTION_OF_ONE(neg)
 NEAP_FUNCTION_OF_ONE(exp)
 NEAP_FUNCTION_OF_ONE(log)
@@ -48,10 +46,7 @@ NEAP_FUNCTION_OF_ONE(round)
 #undef NEAP_FUNCTION_OF_ONE
 
 /// The smallest whole number that is not below x. Steps (sign, floor, ceil, round) have slope 0 everywhere.
-inline tensor ceil(tensor const& x, std::source_location at = std::source_location::current()) {
-  place_scope const here(at, "ceil");
-  return neg(floor(neg(x)));
-}
+tensor ceil(tensor const& x, std::source_location at = std::source_location::current());
 /// x, or the bound that it is beyond; a NaN stays one. Options: clamp(x, {.low = 0}). The slope at a bound is 0.
 tensor clamp(tensor const& x, op::clamp how, std::source_location at = std::source_location::current());
 tensor clamp(tensor const& x, double low, double high, std::source_location at = std::source_location::current());

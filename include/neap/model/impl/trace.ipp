@@ -4,6 +4,7 @@
 #include <neap/model/trace.hpp>
 
 #include <neap/core/separate_compilation.hpp>
+#include <neap/model/op_names.hpp>
 
 namespace neap::inline v0 {
 namespace detail {
@@ -21,6 +22,12 @@ NEAP_FUNC int viewed_input(tensor_node const& n, std::uint32_t j) {
   auto const& r = shapes.outputs()[j];
   return r.alias == alias_kind::view ? r.of : -1;
 }
+
+NEAP_FUNC void enter_module(tracer& t, void const* object, void const* type) {
+  t.op_names().enter_module(object, type);
+}
+NEAP_FUNC void enter_name(tracer& t, std::string const& name) { t.op_names().enter_name(name); }
+NEAP_FUNC void leave_scope(tracer& t) { t.op_names().leave(); }
 
 NEAP_FUNC void require_order(op_graph const& g) {
   if (!g.has_updates()) return;
@@ -118,7 +125,7 @@ NEAP_FUNC std::vector<tensor> tracer::emit(operator_view op, std::span<tensor co
   }
   std::vector<value_id> outputs;
   detail::with_place(at, op.facets->name, [&] { outputs = edit_.emit(op, span_of(ids)); });
-  op_names_.name(edit_, first);
+  op_names_->name(edit_, first);
   places_.resize(edit_.graph().op_count());
   places_.back() = context_access::place(at);
   std::vector<tensor> out;
@@ -194,6 +201,7 @@ namespace neap::inline v0 {
 
 NEAP_FUNC tracer::tracer(operator_table ops, std::source_location at)
     : edit_(ops),
+      op_names_(std::make_shared<detail::op_names>()),
       context_(eager_context::current()),
       token_(std::make_shared<detail::trace_token>()) {
   if (context_.trace_) throw_error(context_access::place(at), {"a trace is active on this thread already"});
@@ -212,7 +220,7 @@ NEAP_FUNC tensor tracer::input(tensor const& like, std::string_view name) {
 }
 
 NEAP_FUNC void tracer::set_module(void const* object, void const* type, std::string const& path) {
-  op_names_.set_module(object, type, path);
+  op_names_->set_module(object, type, path);
 }
 
 NEAP_FUNC tensor tracer::leaf(tensor const& t, std::source_location at) {
@@ -244,7 +252,7 @@ NEAP_FUNC op_graph tracer::finish() {
 
 NEAP_FUNC op_graph tracer::finish_unordered() {
   stop();
-  op_names_.finish(edit_);
+  op_names_->finish(edit_);
   return std::move(edit_).finish();
 }
 

@@ -37,7 +37,9 @@ struct multi_head_attention {
   tensor operator()(tensor const& x, tensor const& mask,
                     std::source_location at = std::source_location::current()) const;
 
-  friend auto neap_fields(multi_head_attention& self) { return std::tie(self.qkv, self.out, self.heads, self.options); }
+  friend auto neap_fields(refers_as<multi_head_attention> auto& self) {
+    return std::tie(self.qkv, self.out, self.heads, self.options);
+  }
   static constexpr std::array neap_names{"qkv", "out", "heads", "options"};
   static constexpr bool neap_rest_is_derived = true;  // padding
 };
@@ -59,7 +61,7 @@ struct cross_attention {
   tensor operator()(tensor const& x, tensor const& memory, tensor const& mask = {},
                     std::source_location at = std::source_location::current()) const;
 
-  friend auto neap_fields(cross_attention& self) {
+  friend auto neap_fields(refers_as<cross_attention> auto& self) {
     return std::tie(self.q, self.kv, self.out, self.heads, self.options);
   }
   static constexpr std::array neap_names{"q", "kv", "out", "heads", "options"};

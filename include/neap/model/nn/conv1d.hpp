@@ -19,7 +19,7 @@ struct conv1d {
   /// x (n, in, l) -> (n, out, l')
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
 
-  friend auto neap_fields(conv1d& self) { return std::tie(self.weight, self.bias, self.options); }
+  friend auto neap_fields(refers_as<conv1d> auto& self) { return std::tie(self.weight, self.bias, self.options); }
   static constexpr std::array neap_names{"weight", "bias", "options"};
   static constexpr bool neap_rest_is_derived = true;  // padding
 };

@@ -35,7 +35,7 @@ struct conv2d {
   /// x (n, in, h, w) -> (n, out, h', w')
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
 
-  friend auto neap_fields(conv2d& self) { return std::tie(self.weight, self.bias, self.options); }
+  friend auto neap_fields(refers_as<conv2d> auto& self) { return std::tie(self.weight, self.bias, self.options); }
   static constexpr std::array neap_names{"weight", "bias", "options"};
   static constexpr bool neap_rest_is_derived = true;  // padding
 };

@@ -17,7 +17,7 @@ struct conv3d {
   /// x (n, in, d, h, w) -> (n, out, d', h', w')
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
 
-  friend auto neap_fields(conv3d& self) { return std::tie(self.weight, self.bias, self.options); }
+  friend auto neap_fields(refers_as<conv3d> auto& self) { return std::tie(self.weight, self.bias, self.options); }
   static constexpr std::array neap_names{"weight", "bias", "options"};
   static constexpr bool neap_rest_is_derived = true;  // padding
 };

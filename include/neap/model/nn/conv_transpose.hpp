@@ -24,7 +24,9 @@ struct conv_transpose2d {
   /// x (n, in, h, w) -> (n, out, h', w')
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
 
-  friend auto neap_fields(conv_transpose2d& self) { return std::tie(self.weight, self.bias, self.options); }
+  friend auto neap_fields(refers_as<conv_transpose2d> auto& self) {
+    return std::tie(self.weight, self.bias, self.options);
+  }
   static constexpr std::array neap_names{"weight", "bias", "options"};
   static constexpr bool neap_rest_is_derived = true;  // padding
 };
@@ -41,7 +43,9 @@ struct conv_transpose1d {
   /// x (n, in, l) -> (n, out, l')
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
 
-  friend auto neap_fields(conv_transpose1d& self) { return std::tie(self.weight, self.bias, self.options); }
+  friend auto neap_fields(refers_as<conv_transpose1d> auto& self) {
+    return std::tie(self.weight, self.bias, self.options);
+  }
   static constexpr std::array neap_names{"weight", "bias", "options"};
   static constexpr bool neap_rest_is_derived = true;  // padding
 };

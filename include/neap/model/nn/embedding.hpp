@@ -19,7 +19,7 @@ struct embedding {
   /// ids (...) of i64 -> (..., width)
   tensor operator()(tensor const& ids, std::source_location at = std::source_location::current()) const;
 
-  friend auto neap_fields(embedding& self) { return std::tie(self.weight); }
+  friend auto neap_fields(refers_as<embedding> auto& self) { return std::tie(self.weight); }
   static constexpr std::array neap_names{"weight"};
 };
 

@@ -25,7 +25,7 @@ struct grouped_query_attention {
   tensor operator()(tensor const& x, rotary const& turn = {},
                     std::source_location at = std::source_location::current()) const;
 
-  friend auto neap_fields(grouped_query_attention& self) {
+  friend auto neap_fields(refers_as<grouped_query_attention> auto& self) {
     return std::tie(self.query, self.key, self.value, self.out, self.heads, self.key_heads, self.options);
   }
   static constexpr std::array neap_names{"query", "key", "value", "out", "heads", "key_heads", "options"};

@@ -30,7 +30,7 @@ struct linear {
   /// x (..., in) -> (..., out)
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
 
-  friend auto neap_fields(linear& self) { return std::tie(self.weight, self.bias); }
+  friend auto neap_fields(refers_as<linear> auto& self) { return std::tie(self.weight, self.bias); }
   static constexpr std::array neap_names{"weight", "bias"};
 };
 

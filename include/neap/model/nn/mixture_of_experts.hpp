@@ -52,7 +52,9 @@ struct mixture_of_experts {
     return y;
   }
 
-  friend auto neap_fields(mixture_of_experts& self) { return std::tie(self.router, self.experts, self.chosen); }
+  friend auto neap_fields(refers_as<mixture_of_experts> auto& self) {
+    return std::tie(self.router, self.experts, self.chosen);
+  }
   static constexpr std::array neap_names{"router", "experts", "chosen"};
   static constexpr bool neap_rest_is_derived = true;  // padding
 

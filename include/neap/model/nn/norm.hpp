@@ -20,7 +20,7 @@ struct layer_norm {
                       std::source_location at = std::source_location::current());
 
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
-  friend auto neap_fields(layer_norm& self) { return std::tie(self.weight, self.bias, self.epsilon); }
+  friend auto neap_fields(refers_as<layer_norm> auto& self) { return std::tie(self.weight, self.bias, self.epsilon); }
   static constexpr std::array neap_names{"weight", "bias", "epsilon"};
   static constexpr bool neap_rest_is_derived = true;  // padding
 };
@@ -35,7 +35,7 @@ struct rms_norm {
                     std::source_location at = std::source_location::current());
 
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
-  friend auto neap_fields(rms_norm& self) { return std::tie(self.weight, self.epsilon); }
+  friend auto neap_fields(refers_as<rms_norm> auto& self) { return std::tie(self.weight, self.epsilon); }
   static constexpr std::array neap_names{"weight", "epsilon"};
   static constexpr bool neap_rest_is_derived = true;  // padding
 };
@@ -51,7 +51,9 @@ struct group_norm {
              std::source_location at = std::source_location::current());
 
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
-  friend auto neap_fields(group_norm& self) { return std::tie(self.weight, self.bias, self.groups, self.epsilon); }
+  friend auto neap_fields(refers_as<group_norm> auto& self) {
+    return std::tie(self.weight, self.bias, self.groups, self.epsilon);
+  }
   static constexpr std::array neap_names{"weight", "bias", "groups", "epsilon"};
   static constexpr bool neap_rest_is_derived = true;  // padding
 };
@@ -71,7 +73,7 @@ struct batch_norm2d {
                         std::source_location at = std::source_location::current());
 
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
-  friend auto neap_fields(batch_norm2d& self) {
+  friend auto neap_fields(refers_as<batch_norm2d> auto& self) {
     return std::tie(self.weight, self.bias, self.running_mean, self.running_variance, self.epsilon, self.momentum,
                     self.fixed_statistics);
   }

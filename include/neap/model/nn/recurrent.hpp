@@ -45,7 +45,7 @@ struct lstm_cell {
   lstm_state start(std::int64_t batch, std::source_location at = std::source_location::current()) const;
   std::int64_t width() const { return state.weight.size(1); }
 
-  friend auto neap_fields(lstm_cell& self) { return std::tie(self.input, self.state); }
+  friend auto neap_fields(refers_as<lstm_cell> auto& self) { return std::tie(self.input, self.state); }
   static constexpr std::array neap_names{"input", "state"};
 };
 
@@ -67,7 +67,7 @@ struct gru_cell {
   tensor start(std::int64_t batch, std::source_location at = std::source_location::current()) const;
   std::int64_t width() const { return state.weight.size(1); }
 
-  friend auto neap_fields(gru_cell& self) { return std::tie(self.input, self.state); }
+  friend auto neap_fields(refers_as<gru_cell> auto& self) { return std::tie(self.input, self.state); }
   static constexpr std::array neap_names{"input", "state"};
 };
 
@@ -128,7 +128,7 @@ struct recurrent {
     return r;
   }
 
-  friend auto neap_fields(recurrent& self) { return std::tie(self.layers, self.dropout); }
+  friend auto neap_fields(refers_as<recurrent> auto& self) { return std::tie(self.layers, self.dropout); }
   static constexpr std::array neap_names{"layers", "dropout"};
   static constexpr bool neap_rest_is_derived = true;  // padding
 

@@ -24,7 +24,7 @@ struct rotary {
   /// x (b, h, t, d): x * cos + (second half, first half) * (-sin, sin)
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
 
-  friend auto neap_fields(rotary& self) { return std::tie(self.cosine, self.sine); }
+  friend auto neap_fields(refers_as<rotary> auto& self) { return std::tie(self.cosine, self.sine); }
   static constexpr std::array neap_names{"cosine", "sine"};
 };
 

@@ -19,7 +19,7 @@ struct mlp_block {
 
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
 
-  friend auto neap_fields(mlp_block& self) { return std::tie(self.up, self.down, self.tanh_form); }
+  friend auto neap_fields(refers_as<mlp_block> auto& self) { return std::tie(self.up, self.down, self.tanh_form); }
   static constexpr std::array neap_names{"up", "down", "tanh_form"};
   static constexpr bool neap_rest_is_derived = true;  // padding
 };
@@ -33,7 +33,7 @@ struct gated_mlp {
 
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
 
-  friend auto neap_fields(gated_mlp& self) { return std::tie(self.gate, self.up, self.down); }
+  friend auto neap_fields(refers_as<gated_mlp> auto& self) { return std::tie(self.gate, self.up, self.down); }
   static constexpr std::array neap_names{"gate", "up", "down"};
 };
 
@@ -58,7 +58,7 @@ struct transformer_block {
   /// x (b, t, d) -> (b, t, d)
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const;
 
-  friend auto neap_fields(transformer_block& self) {
+  friend auto neap_fields(refers_as<transformer_block> auto& self) {
     return std::tie(self.norm1, self.attention, self.norm2, self.mlp, self.options);
   }
   static constexpr std::array neap_names{"norm1", "attention", "norm2", "mlp", "options"};

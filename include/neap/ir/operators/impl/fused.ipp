@@ -65,9 +65,49 @@ NEAP_FUNC int fused::rooms(std::array<int, most_steps>& of_step) const {
 namespace neap::inline v0::op {
 namespace detail {
 
+template <class Op>
+constexpr int step_arguments() {
+  if constexpr (scalar_operator<Op>) return Op::map_inputs;
+  else return std::is_same_v<Op, where> ? 3 : 1;
+}
+
+template <class Op>
+constexpr step_operator step_of() {
+  static_assert(sizeof(Op) <= most_step_bytes);
+  using functions = neap::detail::facet_functions<Op>;
+  step_operator s{Op::name,
+                  neap::detail::standard_row<Op>,
+                  step_arguments<Op>(),
+                  __is_empty(Op) ? 0 : static_cast<std::uint32_t>(sizeof(Op)),
+                  neap::detail::flops_v<Op>,
+                  &functions::construct,
+                  &functions::infer,
+                  {}};
+  if constexpr (neap::detail::has_attributes<Op>)
+    s.attributes = {neap::detail::attribute_table<Op>::fields.data(), neap::detail::attribute_table<Op>::fields.size()};
+  return s;
+}
+template <class... Op>
+constexpr std::array<step_operator, sizeof...(Op)> steps_of(type_list<Op...>) {
+  return {step_of<Op>()...};
+}
+inline constexpr auto step_operators = steps_of(step_list{});
+
+/// The place in step_list of each standard operator, by its row; -1: it can be no step.
+inline constexpr auto step_places = [] {
+  std::array<std::int16_t, standard_list::size> places{};
+  places.fill(-1);
+  for (std::size_t k = 0; k < step_operators.size(); ++k)
+    places[static_cast<std::size_t>(step_operators[k].row)] = static_cast<std::int16_t>(k);
+  return places;
+}();
+
+NEAP_FUNC int step_place(int row) {
+  return row < 0 || static_cast<std::size_t>(row) >= step_places.size() ? -1
+                                                                        : step_places[static_cast<std::size_t>(row)];
+}
 NEAP_FUNC step_operator const* step_at(int row) {
-  if (row < 0 || static_cast<std::size_t>(row) >= step_places.size()) return nullptr;
-  auto const place = step_places[static_cast<std::size_t>(row)];
+  auto const place = step_place(row);
   return place < 0 ? nullptr : &step_operators[static_cast<std::size_t>(place)];
 }
 

@@ -35,6 +35,8 @@ NEAP_FUNC tensor subtract_operands(operand const& a, operand const& b) {
   return apply(op::sub{}, {a.get(), b.get()}, a.at());
 }
 
+NEAP_FUNC tensor negate_operand(operand const& a) { return apply(op::neg{}, {a.get()}, a.at()); }
+
 NEAP_FUNC tensor divide_operands(operand const& a, operand const& b) {
   function_scope const named("div");
   if (!b.is_tensor() && !a.get().is_empty() && !is_floating(a.get().element()) && a.get().element() != dtype::boolean)
@@ -50,6 +52,34 @@ NEAP_FUNC tensor divide_operands(operand const& a, operand const& b) {
 }  // namespace neap::inline v0
 
 namespace neap::inline v0 {
+
+#define NEAP_FUNCTION_OF_ONE(NAME) \
+  NEAP_FUNC tensor NAME(tensor const& x, std::source_location at) { return apply(op::NAME{}, {x}, at); }
+NEAP_FUNCTION_OF_ONE(neg)
+NEAP_FUNCTION_OF_ONE(exp)
+NEAP_FUNCTION_OF_ONE(log)
+NEAP_FUNCTION_OF_ONE(sqrt)
+NEAP_FUNCTION_OF_ONE(rsqrt)
+NEAP_FUNCTION_OF_ONE(reciprocal)
+NEAP_FUNCTION_OF_ONE(abs)
+NEAP_FUNCTION_OF_ONE(square)
+NEAP_FUNCTION_OF_ONE(tanh)
+NEAP_FUNCTION_OF_ONE(sigmoid)
+NEAP_FUNCTION_OF_ONE(relu)
+NEAP_FUNCTION_OF_ONE(silu)
+NEAP_FUNCTION_OF_ONE(erf)
+NEAP_FUNCTION_OF_ONE(softplus)
+NEAP_FUNCTION_OF_ONE(sin)
+NEAP_FUNCTION_OF_ONE(cos)
+NEAP_FUNCTION_OF_ONE(sign)
+NEAP_FUNCTION_OF_ONE(floor)
+NEAP_FUNCTION_OF_ONE(round)
+#undef NEAP_FUNCTION_OF_ONE
+
+NEAP_FUNC tensor ceil(tensor const& x, std::source_location at) {
+  place_scope const here(at, "ceil");
+  return neg(floor(neg(x)));
+}
 
 NEAP_FUNC tensor clamp(tensor const& x, op::clamp how, std::source_location at) { return apply(how, {x}, at); }
 
