@@ -15,7 +15,6 @@
 #include <neap/core/sort.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/core/work_meter.hpp>
-#include <neap/ir/digests.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/ir/opaque.hpp>
 #include <neap/ir/operators/movement.hpp>
@@ -98,11 +97,7 @@ class graph_editor final : public op_emitter {
     g_.values_[v].kept = true;
     set_role(v, r);
   }
-  void drop(value_id v) {
-    g_.kept_.erase_if([&](value_id k) { return k == v; });
-    g_.values_[v].kept = false;
-    set_role(v, neap::role::activation);
-  }
+  void drop(value_id v);
   /// Sources stay sources: a role that is none is not given to them.
   void set_role(value_id v, neap::role r) {
     touch(v);
@@ -122,15 +117,7 @@ class graph_editor final : public op_emitter {
   void set_name_of(op_id o, op_id from) { g_.ops_[o].name = g_.ops_[from].name; }
   void set_name(value_id v, std::string_view name) { g_.values_[v].name = intern(name); }
   /// The details of an opaque op; of others there are none.
-  void set_details(op_id o, std::string_view details) {
-    auto const* x = g_.as<op::opaque>(o);
-    if (!x) return;
-    auto what = *x;
-    what.details = intern_often(details);
-    digest_texts(g_.ops_[o].kind, what);
-    g_.ops_[o].attributes = intern(what);
-    touched_ops_.push_back(o);
-  }
+  void set_details(op_id o, std::string_view details);
   /// What an opaque op computes: the same as an operator of neap's with the same inputs and outputs, if that one's shape
   /// rule gives the types that the op's outputs have. False, and nothing said, if it does not.
   bool set_meaning(op_id o, operator_view known);
@@ -140,11 +127,7 @@ class graph_editor final : public op_emitter {
     if (g_.origin_count_ <= index(origin)) g_.origin_count_ = static_cast<std::uint32_t>(index(origin)) + 1;
   }
   /// For readers of files, after the last set_origin: how many origins are taken. Throws neap::error if it is too few.
-  void set_origin_count(std::uint32_t n) {
-    for (auto const& r : g_.ops_)
-      if (r.origin >= n) throw_error({"graph: an op's origin is not below the number of origins"});
-    g_.origin_count_ = n;
-  }
+  void set_origin_count(std::uint32_t n);
   /// The row of a part; a new one if there is none yet. Throws neap::error for a number outside [0, count).
   part_id part_row(op_part const& p);
   /// Remembers an op that a fission is about to cut; the row for its parts' set_whole().
@@ -167,7 +150,7 @@ class graph_editor final : public op_emitter {
 
   // ------------------------------------------------------------------ looking
 
-  std::vector<value_id> outputs_of(op_id o) const { return {g_.outputs(o).begin(), g_.outputs(o).end()}; }
+  std::vector<value_id> outputs_of(op_id o) const;
   value_id output(op_id o, int j = 0) const { return g_.output(o, j); }
   tensor_layout layout_of(value_id v) const override { return g_.layout(v); }
 
@@ -183,29 +166,14 @@ class graph_editor final : public op_emitter {
 
   /// Throws neap::error if an op cannot have these pins beside its own.
   void check_pins(op_id o, pin_set p) const;
-  void pin_op(op_id o, pin_set p) {
-    if ((g_.ops_[o].pins | p) == g_.ops_[o].pins) return;
-    g_.ops_[o].pins |= p;
-    touched_ops_.push_back(o);
-  }
+  void pin_op(op_id o, pin_set p);
   /// v and what it is a view of, in turn.
   template <class F>
   void each_base(value_id v, F const& f) const {
     for (std::size_t n = 0; v != nothing<value_id> && n <= g_.value_count(); v = g_.base(v), ++n) f(v);
   }
-  void check_pins(value_id v, pin_set p) const {
-    each_base(v, [&](value_id x) {
-      if (auto const o = g_.producer(x); o != nothing<op_id>) check_pins(o, p);
-    });
-  }
-  void pin_value(value_id v, pin_set p) {
-    if (p.empty()) return;
-    each_base(v, [&](value_id x) {
-      if (auto const o = g_.producer(x); o != nothing<op_id>) pin_op(o, p);
-      g_.values_[x].pins |= p;
-      touch(x);
-    });
-  }
+  void check_pins(value_id v, pin_set p) const;
+  void pin_value(value_id v, pin_set p);
 
   int kind_of(operator_facets const* f);
   void check_inputs(std::span<value_id const> inputs) const {
@@ -217,13 +185,7 @@ class graph_editor final : public op_emitter {
   // A value's storage comes last, because a view shares one and a fresh value makes one.
   value_id new_value(op_id producer, layout_id layout, alias_kind alias, int of, bytes_t bytes,
                      storage_id shared = nothing<storage_id>);
-  value_id add_source_value(neap::role r, value_id v, std::string_view name) {
-    g_.values_[v].role = r;
-    g_.values_[v].name = intern(name);
-    if (g_.values_[v].alias == alias_kind::fresh) g_.storages_[g_.values_[v].storage].resident = r != role::donated;
-    g_.sources_.push_back(v);
-    return v;
-  }
+  value_id add_source_value(neap::role r, value_id v, std::string_view name);
   void add_output(op_id o, std::span<value_id const> inputs, layout_id layout, alias_kind alias, int of, bytes_t bytes,
                   std::uint32_t name = 0);
   /// Versions and updates are counted in 16 bits.
@@ -232,20 +194,9 @@ class graph_editor final : public op_emitter {
     return static_cast<std::uint16_t>(n + 1);
   }
   void count_update(storage_id s) { g_.storages_[s].updates = next(g_.storages_[s].updates); }
-  void take_arguments(std::span<value_id const> inputs) {
-    arguments_.clear();
-    arguments_.append(inputs.data(), inputs.size());
-  }
+  void take_arguments(std::span<value_id const> inputs);
   /// `inputs` is not a part of the graph's own list, which may move.
-  std::uint32_t append_arguments(op_id o, std::span<value_id const> inputs) {
-    auto const first = static_cast<std::uint32_t>(g_.arguments_.size());
-    std::uint32_t i = 0;
-    for (auto v : inputs) {
-      g_.arguments_.push_back(v);
-      read(v, {o, i++});
-    }
-    return first;
-  }
+  std::uint32_t append_arguments(op_id o, std::span<value_id const> inputs);
 
   op_id append(int kind, void const* attributes, std::span<value_id const> inputs, std::span<output_rule const> rules);
 
@@ -254,17 +205,7 @@ class graph_editor final : public op_emitter {
   layout_id intern(tensor_layout const& l);
   bool gives_types_of(op_id o, operator_view known);
   /// The same bytes as those of an op added before by this editor: large imported graphs repeat themselves.
-  std::uint32_t intern(op::opaque const& x) {
-    constexpr std::size_t words = sizeof(op::opaque) / 8;
-    static_assert(sizeof(op::opaque) == 24 + 9 * sizeof(double), "compared byte by byte: no padding");
-    std::uint64_t bytes[words];
-    std::memcpy(bytes, &x, sizeof bytes);
-    neap::digest d;
-    for (auto w : bytes) d = d.mix(w);
-    return interned_opaque_.find_or_add(
-        d.low, [&](std::uint32_t at) { return std::memcmp(g_.attributes_.data() + at, bytes, sizeof bytes) == 0; },
-        [&] { return append_bytes(&x, sizeof x); });
-  }
+  std::uint32_t intern(op::opaque const& x);
   std::uint32_t append_bytes(void const* bytes, std::size_t size) {
     auto const at = static_cast<std::uint32_t>(g_.attributes_.size());
     g_.attributes_.append(static_cast<std::byte const*>(bytes), size);
@@ -272,18 +213,9 @@ class graph_editor final : public op_emitter {
     return at;
   }
   /// What opaque operators are called, and their details, come again and again.
-  std::uint32_t intern_often(std::string_view text) {
-    if (text.empty()) return 0;
-    return interned_texts_.find_or_add(
-        neap::digest{}.mix(text).low, [&](std::uint32_t at) { return g_.text(at) == text; },
-        [&] { return intern(text); });
-  }
+  std::uint32_t intern_often(std::string_view text);
   std::uint32_t intern(std::string_view text);
-  void digest_texts(int kind, op::opaque& x) const {
-    auto d = digest_updater::operator_digest(g_, static_cast<std::size_t>(kind)).mix(g_.text(x.target));
-    if (x.details) d = d.mix(g_.text(x.details));
-    x.text_low = d.low, x.text_high = d.high;
-  }
+  void digest_texts(int kind, op::opaque& x) const;
 
   // ------------------------------------------------------------------ what has changed
 
@@ -313,24 +245,11 @@ class graph_editor final : public op_emitter {
 
   /// The storage of every view and update, from its base, after inputs of such ops were replaced.
   void resolve_storages();
-  value_id follow(value_id v, value_id base) {
-    auto& r = g_.values_[v];
-    r.storage = g_.values_[base].storage;
-    r.version = g_.values_[base].version;
-    if (r.alias == alias_kind::update) r.version = next(r.version), count_update(r.storage);
-    return v;
-  }
+  value_id follow(value_id v, value_id base);
 
   // ------------------------------------------------------------------ readers and order
 
-  void index_uses() {
-    g_.uses_.build(g_.value_count(), [&](auto&& pair) {
-      for (auto o : g_.ops()) {
-        std::uint32_t i = 0;
-        for (auto v : g_.inputs(o)) pair(v, use{o, i++});
-      }
-    });
-  }
+  void index_uses();
 
   /// The readers after a few changes: the old table, with some rows written anew.
   void patch_uses();

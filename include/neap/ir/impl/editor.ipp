@@ -4,8 +4,119 @@
 #include <neap/ir/editor.hpp>
 
 #include <neap/core/separate_compilation.hpp>
+#include <neap/ir/digests.hpp>
 
 namespace neap::inline v0 {
+
+NEAP_FUNC std::uint32_t graph_editor::intern(op::opaque const& x) {
+  constexpr std::size_t words = sizeof(op::opaque) / 8;
+  static_assert(sizeof(op::opaque) == 24 + 9 * sizeof(double), "compared byte by byte: no padding");
+  std::uint64_t bytes[words];
+  std::memcpy(bytes, &x, sizeof bytes);
+  neap::digest d;
+  for (auto w : bytes) d = d.mix(w);
+  return interned_opaque_.find_or_add(
+      d.low, [&](std::uint32_t at) { return std::memcmp(g_.attributes_.data() + at, bytes, sizeof bytes) == 0; },
+      [&] { return append_bytes(&x, sizeof x); });
+}
+
+NEAP_FUNC std::uint32_t graph_editor::intern_often(std::string_view text) {
+  if (text.empty()) return 0;
+  return interned_texts_.find_or_add(
+      neap::digest{}.mix(text).low, [&](std::uint32_t at) { return g_.text(at) == text; },
+      [&] { return intern(text); });
+}
+
+NEAP_FUNC void graph_editor::digest_texts(int kind, op::opaque& x) const {
+  auto d = digest_updater::operator_digest(g_, static_cast<std::size_t>(kind)).mix(g_.text(x.target));
+  if (x.details) d = d.mix(g_.text(x.details));
+  x.text_low = d.low, x.text_high = d.high;
+}
+
+NEAP_FUNC void graph_editor::index_uses() {
+  g_.uses_.build(g_.value_count(), [&](auto&& pair) {
+    for (auto o : g_.ops()) {
+      std::uint32_t i = 0;
+      for (auto v : g_.inputs(o)) pair(v, use{o, i++});
+    }
+  });
+}
+
+NEAP_FUNC std::uint32_t graph_editor::append_arguments(op_id o, std::span<value_id const> inputs) {
+  auto const first = static_cast<std::uint32_t>(g_.arguments_.size());
+  std::uint32_t i = 0;
+  for (auto v : inputs) {
+    g_.arguments_.push_back(v);
+    read(v, {o, i++});
+  }
+  return first;
+}
+
+NEAP_FUNC void graph_editor::check_pins(value_id v, pin_set p) const {
+  each_base(v, [&](value_id x) {
+    if (auto const o = g_.producer(x); o != nothing<op_id>) check_pins(o, p);
+  });
+}
+
+NEAP_FUNC void graph_editor::pin_op(op_id o, pin_set p) {
+  if ((g_.ops_[o].pins | p) == g_.ops_[o].pins) return;
+  g_.ops_[o].pins |= p;
+  touched_ops_.push_back(o);
+}
+
+NEAP_FUNC void graph_editor::pin_value(value_id v, pin_set p) {
+  if (p.empty()) return;
+  each_base(v, [&](value_id x) {
+    if (auto const o = g_.producer(x); o != nothing<op_id>) pin_op(o, p);
+    g_.values_[x].pins |= p;
+    touch(x);
+  });
+}
+
+NEAP_FUNC std::vector<value_id> graph_editor::outputs_of(op_id o) const { return {g_.outputs(o).begin(), g_.outputs(o).end()}; }
+
+NEAP_FUNC void graph_editor::set_details(op_id o, std::string_view details) {
+  auto const* x = g_.as<op::opaque>(o);
+  if (!x) return;
+  auto what = *x;
+  what.details = intern_often(details);
+  digest_texts(g_.ops_[o].kind, what);
+  g_.ops_[o].attributes = intern(what);
+  touched_ops_.push_back(o);
+}
+
+NEAP_FUNC void graph_editor::set_origin_count(std::uint32_t n) {
+  for (auto const& r : g_.ops_)
+    if (r.origin >= n) throw_error({"graph: an op's origin is not below the number of origins"});
+  g_.origin_count_ = n;
+}
+
+NEAP_FUNC void graph_editor::drop(value_id v) {
+  g_.kept_.erase_if([&](value_id k) { return k == v; });
+  g_.values_[v].kept = false;
+  set_role(v, neap::role::activation);
+}
+
+NEAP_FUNC value_id graph_editor::follow(value_id v, value_id base) {
+  auto& r = g_.values_[v];
+  r.storage = g_.values_[base].storage;
+  r.version = g_.values_[base].version;
+  if (r.alias == alias_kind::update) r.version = next(r.version), count_update(r.storage);
+  return v;
+}
+
+NEAP_FUNC void graph_editor::take_arguments(std::span<value_id const> inputs) {
+  arguments_.clear();
+  arguments_.append(inputs.data(), inputs.size());
+}
+
+NEAP_FUNC value_id graph_editor::add_source_value(neap::role r, value_id v, std::string_view name) {
+  g_.values_[v].role = r;
+  g_.values_[v].name = intern(name);
+  if (g_.values_[v].alias == alias_kind::fresh) g_.storages_[g_.values_[v].storage].resident = r != role::donated;
+  g_.sources_.push_back(v);
+  return v;
+}
 
 NEAP_FUNC graph_editor::graph_editor(op_graph g)
     : g_(std::move(g)),
