@@ -23,6 +23,7 @@
 #include <neap/core/impl/readable.ipp>
 #include <neap/core/impl/tensor_type.ipp>
 #include <neap/core/impl/text_part.ipp>
+#include <neap/core/impl/text_pool.ipp>
 #include <neap/core/impl/units.ipp>
 #include <neap/core/impl/worker_team.ipp>
 #include <neap/ir/impl/digests.ipp>

@@ -40,15 +40,7 @@ class text_pool {
     return at;
   }
   /// Shares with later copies what there is, if it is much: copying this pool costs less than a quarter of its bytes.
-  void share() {
-    if (own_.size() < 4096 || 4 * own_.size() < shared_size()) return;
-    auto all = std::make_shared<plain_vector<char>>();
-    all->reserve(shared_size() + own_.size());
-    if (shared_) all->append(shared_->data(), shared_->size());
-    all->append(own_.data(), own_.size());
-    shared_ = std::move(all);
-    own_ = {};
-  }
+  void share();
   /// Bytes that a copy does not share.
   std::size_t own_bytes() const { return own_.size(); }
 
@@ -59,3 +51,7 @@ class text_pool {
 };
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/core/impl/text_pool.ipp>
+#endif

@@ -319,14 +319,7 @@ operator_view view_of(Op const& op);
 class gradient_context {
  public:
   gradient_context(op_emitter& to, std::span<value_id const> in, std::span<value_id const> out,
-                   std::span<value_id const> out_gradient, std::span<bool const> wanted)
-      : to_(to),
-        in_(in),
-        out_(out),
-        out_gradient_(out_gradient),
-        wanted_(wanted),
-        gradient_(in.size(), nothing<value_id>),
-        asked_(out.size()) {}
+                   std::span<value_id const> out_gradient, std::span<bool const> wanted);
 
   int arity() const { return static_cast<int>(in_.size()); }
   // These throw neap::error for an input or output that the op has not.

@@ -148,24 +148,10 @@ bool is_acyclic(G const& g) {
 
 // ---------------------------------------------------------------------------------------------- cones
 
-namespace detail {
-inline bit_set reach(csr<op_id, op_id> const& next, op_id from) {
-  bit_set found(next.row_count());
-  std::vector<op_id> stack{from};
-  while (!stack.empty()) {
-    op_id const o = stack.back();
-    stack.pop_back();
-    for (auto p : next[o])
-      if (found.insert(index(p))) stack.push_back(p);
-  }
-  return found;
-}
-}  // namespace detail
-
 /// All ops that must run before o, as ids; o is among them only on a cycle.
-inline bit_set ancestors(op_edges const& e, op_id o) { return detail::reach(e.before, o); }
+bit_set ancestors(op_edges const& e, op_id o);
 /// All ops that must run after o.
-inline bit_set descendants(op_edges const& e, op_id o) { return detail::reach(e.after, o); }
+bit_set descendants(op_edges const& e, op_id o);
 template <dataflow_graph G>
 bit_set ancestors(G const& g, op_id o) {
   return ancestors(all_edges(g), o);
@@ -176,24 +162,11 @@ bit_set descendants(G const& g, op_id o) {
 }
 
 /// The ancestors of every op: O(ops * (ops + edges) / 64) time, ops^2 / 8 bytes. The graph must be acyclic.
-inline table<op_id, bit_set> all_ancestors(op_edges const& e) {
-  table<op_id, bit_set> sets(e.op_count(), bit_set(e.op_count()));
-  for (auto o : kahn_order(e))
-    for (auto p : e.before[o]) {
-      sets[o] |= sets[p];
-      sets[o].set(index(p));
-    }
-  return sets;
-}
+table<op_id, bit_set> all_ancestors(op_edges const& e);
 
 /// The number of ops on the longest way that ends before each op: 0 for those that wait for none. The graph must be
 /// acyclic.
-inline table<op_id, std::uint32_t> depths(op_edges const& e) {
-  table<op_id, std::uint32_t> depth(e.op_count());
-  for (auto o : kahn_order(e))
-    for (auto p : e.before[o]) depth[o] = std::max(depth[o], depth[p] + 1);
-  return depth;
-}
+table<op_id, std::uint32_t> depths(op_edges const& e);
 template <dataflow_graph G>
 table<op_id, std::uint32_t> depths(G const& g) {
   return depths(all_edges(g));

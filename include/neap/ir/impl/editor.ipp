@@ -73,7 +73,9 @@ NEAP_FUNC void graph_editor::pin_value(value_id v, pin_set p) {
   });
 }
 
-NEAP_FUNC std::vector<value_id> graph_editor::outputs_of(op_id o) const { return {g_.outputs(o).begin(), g_.outputs(o).end()}; }
+NEAP_FUNC std::vector<value_id> graph_editor::outputs_of(op_id o) const {
+  return {g_.outputs(o).begin(), g_.outputs(o).end()};
+}
 
 NEAP_FUNC void graph_editor::set_details(op_id o, std::string_view details) {
   auto const* x = g_.as<op::opaque>(o);

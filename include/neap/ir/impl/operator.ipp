@@ -7,6 +7,17 @@
 
 namespace neap::inline v0 {
 
+NEAP_FUNC gradient_context::gradient_context(op_emitter& to, std::span<value_id const> in,
+                                             std::span<value_id const> out, std::span<value_id const> out_gradient,
+                                             std::span<bool const> wanted)
+    : to_(to),
+      in_(in),
+      out_(out),
+      out_gradient_(out_gradient),
+      wanted_(wanted),
+      gradient_(in.size(), nothing<value_id>),
+      asked_(out.size()) {}
+
 NEAP_FUNC attribute_value attribute_field::get(void const* op) const {
   using enum detail::member_form;
   void const* const p = at(const_cast<void*>(op));

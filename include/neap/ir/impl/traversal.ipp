@@ -82,4 +82,38 @@ NEAP_FUNC std::vector<op_id> find_cycle(op_edges const& e) {
   }
 }
 
+namespace detail {
+NEAP_FUNC bit_set reach(csr<op_id, op_id> const& next, op_id from) {
+  bit_set found(next.row_count());
+  std::vector<op_id> stack{from};
+  while (!stack.empty()) {
+    op_id const o = stack.back();
+    stack.pop_back();
+    for (auto p : next[o])
+      if (found.insert(index(p))) stack.push_back(p);
+  }
+  return found;
+}
+}  // namespace detail
+
+NEAP_FUNC bit_set ancestors(op_edges const& e, op_id o) { return detail::reach(e.before, o); }
+NEAP_FUNC bit_set descendants(op_edges const& e, op_id o) { return detail::reach(e.after, o); }
+
+NEAP_FUNC table<op_id, bit_set> all_ancestors(op_edges const& e) {
+  table<op_id, bit_set> sets(e.op_count(), bit_set(e.op_count()));
+  for (auto o : kahn_order(e))
+    for (auto p : e.before[o]) {
+      sets[o] |= sets[p];
+      sets[o].set(index(p));
+    }
+  return sets;
+}
+
+NEAP_FUNC table<op_id, std::uint32_t> depths(op_edges const& e) {
+  table<op_id, std::uint32_t> depth(e.op_count());
+  for (auto o : kahn_order(e))
+    for (auto p : e.before[o]) depth[o] = std::max(depth[o], depth[p] + 1);
+  return depth;
+}
+
 }  // namespace neap::inline v0
