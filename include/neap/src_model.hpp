@@ -30,6 +30,7 @@
 #include <neap/ir/impl/dim_links.ipp>
 #include <neap/ir/impl/dimension_graph.ipp>
 #include <neap/ir/impl/editor.ipp>
+#include <neap/ir/impl/external_graph.ipp>
 #include <neap/ir/impl/graph.ipp>
 #include <neap/ir/impl/operator.ipp>
 #include <neap/ir/impl/pin_rules.ipp>
