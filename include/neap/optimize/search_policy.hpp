@@ -253,8 +253,9 @@ struct search_policy {
     bool on = true;
     double seeds = 0.5;           // share: from what segments led to
     double seeds_spending = 0.1;  // share besides what is used, under a limit of latency alone
-    // Of all dives, in odd and in even epochs; the first alone where latency is limited. quality.csv with 0.8 for both:
-    // 1.1827 of the original's latency by the geometric mean, with these 1.1798.
+    // Of all dives, in odd and in even epochs; the first alone where latency is limited. Epochs at tighter limits count:
+    // where one comes before each of the others, these are even from the third on. quality.csv with 0.8 for both: 1.1827 of
+    // the original's latency by the geometric mean, with these 1.1798.
     std::array<double, 2> share{0.8, 0.7};
     double doubt = 2;           // octaves by which bargains are disturbed in neighbourhoods
     double least_price = 1e-5;  // of the original's latency: added to what a mutation costs

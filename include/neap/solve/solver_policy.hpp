@@ -57,7 +57,10 @@ struct solver_policy {
   static constexpr std::int64_t set_up = 1'000;            ///< nodes that making one counts as
   static constexpr std::size_t narrow = 64, widest = 512;  ///< labels a phase
 
-  // The default solver of a block (default_remat_solver.hpp): its parts one after the other.
+  // The default solver of a block (default_remat_solver.hpp): its parts one after the other. Measured on 18 tight chains
+  // with skips of bench/remat_blocks.cpp, 30 to 100 ops. With 300,000 nodes 7 are proved, and times are 1.0018 of the best
+  // known by the geometric mean. It is the same with small_ops 0 or 30. With 60 one less is proved (1.0020), with 1,000
+  // two less (1.0003). 15 nodes a gap move: 1.0022, 240: 1.0062. With 3,000,000 nodes times are equal for all of these.
   static constexpr std::size_t small_ops = 45;          ///< ops of a block that is mostly proved at once, at most
   static constexpr std::int64_t nodes_a_gap_move = 60;  ///< of the budget: so many allow one evaluation of gaps
   static constexpr std::int64_t gap_moves_an_op = 500;  ///< evaluations of gaps, at most
