@@ -1,5 +1,6 @@
 // Operators whose kernels have a form of their own on devices give the host's results: interpreted from PTX, and on shuffled
 // blocks.
+#include "../support/channel_chain_cases.hpp"
 #include "../support/fused_reduction_cases.hpp"
 #include "../support/interpreted_check.hpp"
 #include "../support/norm_sum_cases.hpp"
@@ -88,6 +89,9 @@ TEST_CASE("operators' kernels interpreted from PTX give the host's results, with
                           interpreted_layout::blocks_one_at_once})
         check_interpreted(*kernels, run, t, {6, 19}, layout);
   });
+  for (dtype t : {dtype::f32, dtype::bf16})
+    for (case_extents e : {case_extents{3, 37}, {1, 1}, {0, 6}, {3, 16}, {2, 66}, {2, 602}})
+      check_interpreted(*kernels, channel_chain_case{}, t, e);
   // several splits of a row
   check_interpreted(*kernels, reduction_case{}, dtype::f32, {3, 4100});
   check_interpreted(*kernels, reduction_case{}, dtype::bf16, {3, 4100, 1});
@@ -103,6 +107,9 @@ TEST_CASE("operators' kernels for devices give the host's results on shuffled bl
       for (case_extents e : {case_extents{3, 37}, {9, 1}, {2, 600}, {0, 7}}) check_shuffled(run, t, e);
   });
   check_shuffled(image_case{}, dtype::f32, {3, 8});
+  for (dtype t : {dtype::f32, dtype::bf16})
+    for (case_extents e : {case_extents{3, 37}, {9, 6}, {2, 600}, {0, 6}, {3, 0}})
+      check_shuffled(channel_chain_case{}, t, e);
   for (dtype t : {dtype::f32, dtype::bf16})
     for (case_extents e : {case_extents{3, 37}, {40, 16}, {2, 600}, {0, 7}}) check_shuffled(rows_program_case{}, t, e);
   for (dtype t : {dtype::f32, dtype::bf16})

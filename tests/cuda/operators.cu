@@ -41,6 +41,16 @@ ROWS(device_adafactor_length)
 BETWEEN_SUMS(float)
 BETWEEN_SUMS(bf16)
 
+// norms of channels between chains
+#define BETWEEN_CHAINS(T)                                               \
+  ROWS(channels_between_chains<batch_norm_channels<T>>)                 \
+  ROWS(channels_between_chains<batch_norm_backward_channels<T, false>>) \
+  ROWS(channels_between_chains<batch_norm_backward_channels<T, true>>)  \
+  ROWS(channels_between_chains<group_norm_groups<T>>)                   \
+  ROWS(channels_between_chains<group_norm_backward_groups<T>>)
+BETWEEN_CHAINS(float)
+BETWEEN_CHAINS(bf16)
+
 ROWS(dropout_kernel<float>)
 ROWS(dropout_kernel<double>)
 

@@ -36,7 +36,9 @@ TEST_CASE("functions of rows with programs: values, views, parts") {
   each_rows_form([](row_function f, rows_form const& form) {
     CAPTURE(text_of_form(f, form));
     auto const op = rows_with_programs(f, dtype::f64, form);
-    for (auto const& x : {shape{2, 4, 6}, shape{5, 33}}) {
+    auto const shapes = op.is_of_channels() ? std::vector{shape{2, 4, 6}, shape{4, 4, 2, 3}, shape{4, 6}}
+                                            : std::vector{shape{2, 4, 6}, shape{5, 33}};
+    for (auto const& x : shapes) {
       int const cuts = check_operator(op, operands_of(op, x, form.scale),
                                       [&](arrays const& in) {
                                         numbers out;
@@ -45,16 +47,19 @@ TEST_CASE("functions of rows with programs: values, views, parts") {
                                         return out;
                                       },
                                       {.f32 = false});
-      if (x.rank() == 3) CHECK(cuts >= 2);  // both axes of rows
+      if (op.is_of_channels()) CHECK(cuts >= 1);  // channels, or samples
+      else if (x.rank() == 3) CHECK(cuts >= 2);   // both axes of rows
     }
   });
 }
 
 TEST_CASE("a function of rows with programs has the bits of the operators one after another") {
   random_stream draw(3);
+  std::vector const rows{shape{3, 5, 7}, shape{130, 70}, shape{2, 3000}, shape{7}, shape{0, 4}},
+      channels{shape{3, 6, 7}, shape{5, 4, 3, 9}, shape{40, 130}, shape{2, 2, 70, 70}, shape{0, 4, 3}, shape{2, 4, 0}};
   each_rows_form([&](row_function f, rows_form const& form) {
     for (auto const t : {dtype::f32, dtype::f64, dtype::bf16, dtype::f16})
-      for (auto const& x : {shape{3, 5, 7}, shape{130, 70}, shape{2, 3000}, shape{7}, shape{0, 4}}) {
+      for (auto const& x : rows_with_programs(f, t, form).is_of_channels() ? channels : rows) {
         CAPTURE(text_of_form(f, form));
         CAPTURE(name_of(t));
         CAPTURE(x.back());
@@ -62,8 +67,7 @@ TEST_CASE("a function of rows with programs has the bits of the operators one af
         std::vector<testing::array> in;
         auto const all = operands_of(op, x, form.scale);
         for (auto const& o : all) {
-          bool const is_statistic = o.dims.rank() + 1 == x.rank() && o.low == 0.5;
-          in.emplace_back(tensor_layout::dense({is_statistic ? computed_in(t) : t, o.dims}));
+          in.emplace_back(tensor_layout::dense({is_statistic(o) ? computed_in(t) : t, o.dims}));
           for (std::int64_t i = 0; i < in.back().count(); ++i)
             in.back().set(i, o.low + (o.high - o.low) * static_cast<double>(draw.uniform()));
         }
@@ -84,8 +88,8 @@ TEST_CASE("what does not fit a function of rows with programs is refused") {
   std::vector<tensor_type> const types{f32({2, 3}), f32({2, 3}), f32({3}), f32({3}), f32({2, 3})};
   CHECK(refusal_of(good, types) == "no error");
   auto op = good;
-  op.function = 8;
-  CHECK(refusal_of(op, types) == "fused_rows: there is no function of rows 8");
+  op.function = 13;
+  CHECK(refusal_of(op, types) == "fused_rows: there is no function of rows 13");
   op = good;
   op.before_inputs = 9;
   CHECK(refusal_of(op, types) == "fused_rows: its programs are of 9 and 3 inputs, got 5");

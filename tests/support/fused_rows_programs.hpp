@@ -20,7 +20,9 @@ struct rows_form {
 inline op::fused_rows rows_with_programs(row_function f, dtype element, rows_form form) {
   op::fused_rows op;
   op.function = static_cast<std::int64_t>(f);
-  if (f == row_function::layer_norm || f == row_function::rms_norm) op.eps = 1e-5;
+  if (!op.is_gradient() && op.statistics() > 0) op.eps = 1e-5;
+  if (f == row_function::group_norm || f == row_function::group_norm_grad) op.groups = 2;
+  if (f == row_function::batch_norm_relu_grad) op.gives_result = form.keeps_y;
   if (form.before) {
     op::fused_maker make(3);
     make.add(op::sub{}, element, {*make.add(op::mul_scalar{0.5}, element, {*make.add(op::add{}, element, {0, 1})}), 2});
@@ -35,8 +37,27 @@ inline op::fused_rows rows_with_programs(row_function f, dtype element, rows_for
   }
   return op;
 }
-/// Its operands, x being [..., rows, columns].
+/// Whether an operand is a statistic, whose type is what is computed in.
+inline bool is_statistic(operand const& o) { return o.low == 0.5; }
+inline std::vector<operand> operands_of_channels(op::fused_rows const& op, shape const& x, bool scale) {
+  shape const channels{x[1]}, last{x.back()};
+  shape const statistic = op.groups ? shape{x[0], op.groups} : channels;
+  std::vector<operand> all{{x}};
+  if (op.has_before()) all.push_back({x}), all.push_back({last});
+  if (op.is_gradient()) {
+    all.push_back({x, 0.0, 1.0});
+    for (int j = 0; j < 2; ++j) all.push_back({statistic, 0.5, 1});
+    if (op.follows() == row_function::batch_norm_relu_grad) all.push_back({channels}), all.push_back({channels});
+    else if (scale) all.push_back({channels});
+  } else if (scale) {
+    for (int j = 0; j < 2; ++j) all.push_back({channels});
+  }
+  if (op.has_after()) all.push_back({last}), all.push_back({x});
+  return all;
+}
+/// Its operands, x being [..., rows, columns], or [N, C, ...].
 inline std::vector<operand> operands_of(op::fused_rows const& op, shape const& x, bool scale) {
+  if (op.is_of_channels()) return operands_of_channels(op, x, scale);
   shape const vector{x.back()};
   shape rows = x;
   rows.erase(rows.rank() - 1);

@@ -57,12 +57,11 @@ struct rows_program_case {
   void operator()(B& b, case_memory& m, dtype t, case_extents e) const {
     each_rows_form([&](row_function f, rows_form const& form) {
       auto const op = rows_with_programs(f, t, form);
-      shape const x{e.rows, e.columns};
+      shape const x = op.is_of_channels() ? shape{e.rows, 4, e.columns} : shape{e.rows, e.columns};
       std::vector<tensor_ref> in, out;
       std::vector<tensor_layout> from, to;
       for (auto const& o : operands_of(op, x, form.scale)) {
-        bool const is_statistic = o.dims.rank() == 1 && o.low == 0.5;
-        in.push_back(m.random(is_statistic ? computed_in(t) : t, o.dims, o.low, o.high));
+        in.push_back(m.random(is_statistic(o) ? computed_in(t) : t, o.dims, o.low, o.high));
         from.push_back(tensor_layout::dense({in.back().element, o.dims}));
       }
       shape_context c("fused_rows", from);

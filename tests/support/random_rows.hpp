@@ -1,5 +1,5 @@
-// Random graphs of functions of rows (norms, softmax, their gradients), reductions, and what may stand beside them:
-// elementwise chains, residual additions, values that several ops read, views, updates in place, pins.
+// Random graphs of functions of rows and channels (norms, softmax, their gradients), reductions, and what may stand beside
+// them: elementwise chains, residual additions, values that several ops read, views, updates in place, pins.
 #pragma once
 
 #include "random_fused.hpp"
@@ -35,18 +35,38 @@ inline std::vector<value_id> some_reduction(graph_editor& edit, value_id x, rand
   }
 }
 
+/// A norm of x's channels, or a gradient of one. `of(dims)` and `statistic(dims)` give values of these extents.
+template <class Of, class Statistic>
+std::vector<value_id> some_channel_norm(graph_editor& edit, value_id x, Of const& of, Statistic const& statistic,
+                                        random_stream& draw) {
+  auto const dims = edit.graph().type(x).dims;
+  shape const channels{dims[1]}, groups{dims[0], 2};
+  switch (draw.below(5)) {
+    case 0: return edit.add(op::batch_norm{}, {x, of(channels), of(channels)});
+    case 1:
+      return edit.add(op::batch_norm_grad{}, {x, of(dims), statistic(channels), statistic(channels), of(channels)});
+    case 2:
+      return edit.add(op::batch_norm_relu_grad{draw.below(2) == 1},
+                      {x, of(dims), statistic(channels), statistic(channels), of(channels), of(channels)});
+    case 3: return edit.add(op::group_norm{2}, {x, of(channels), of(channels)});
+    default: return edit.add(op::group_norm_grad{2}, {x, of(dims), statistic(groups), statistic(groups), of(channels)});
+  }
+}
+
 inline graph some_rows(random_stream& draw, std::uint32_t ops, random_rows_options options) {
   graph_editor edit{operator_table(standard_operators::facets)};
   auto const t = draw.below(4) == 0 ? dtype::bf16 : draw.below(4) == 0 ? dtype::f64 : dtype::f32;
-  shape const whole{2, 2 + 2 * draw.below(2), 4}, vector{4}, rows{whole[0], whole[1]}, column{whole[0], whole[1], 1};
+  shape const whole{2, 2 + 2 * draw.below(2), 4}, vector{4}, rows{whole[0], whole[1]}, column{whole[0], whole[1], 1},
+      channels{whole[1]}, groups{whole[0], 2};
   std::vector<value_id> pool, weights;
   for (auto const& s : {whole, whole, whole, vector, column}) pool.push_back(edit.add_source(role::input, {t, s}));
-  for (auto const& s : {whole, vector, vector}) {
+  for (auto const& s : {whole, vector, vector, channels}) {
     weights.push_back(edit.add_source(role::weight, {t, s}));
     pool.push_back(weights.back());
   }
-  auto const numbers = edit.add_source(role::input, {computed_in(t), rows});
-  std::vector<value_id> statistics{numbers};
+  std::vector<value_id> statistics;
+  for (auto const& s : {rows, channels, groups})
+    statistics.push_back(edit.add_source(role::input, {computed_in(t), s}));
   auto const type = [&](value_id v) { return edit.graph().type(v); };
   auto const any = [&] {
     auto const n = static_cast<std::uint32_t>(pool.size());
@@ -57,19 +77,26 @@ inline graph some_rows(random_stream& draw, std::uint32_t ops, random_rows_optio
     for (int i = 0; i < 30 && !(type(v).dims == s); ++i) v = any();
     return v;
   };
-  auto const statistic = [&] { return statistics[draw.below(static_cast<std::uint32_t>(statistics.size()))]; };
+  auto const statistic = [&](shape const& s) {
+    auto const some = [&] { return statistics[draw.below(static_cast<std::uint32_t>(statistics.size()))]; };
+    auto v = some();
+    for (int i = 0; i < 30 && !(type(v).dims == s); ++i) v = some();
+    return v;
+  };
   std::vector<value_id> made;
   for (std::uint32_t i = 0, tries = 0; i < ops && tries < 200 * ops; ++tries) {
     try {
       std::vector<value_id> all;
       auto const x = of(whole);
-      switch (draw.below(18)) {
+      switch (draw.below(21)) {
         case 0: all = edit.add(op::layer_norm{}, {x, of(vector), of(vector)}); break;
         case 1: all = edit.add(op::rms_norm{}, {x, of(vector)}); break;
         case 2: all = edit.add(op::softmax{}, {x}); break;
         case 3: all = edit.add(op::log_softmax{}, {x}); break;
-        case 4: all = edit.add(op::layer_norm_grad{}, {x, of(whole), statistic(), statistic(), of(vector)}); break;
-        case 5: all = edit.add(op::rms_norm_grad{}, {x, of(whole), statistic(), of(vector)}); break;
+        case 4:
+          all = edit.add(op::layer_norm_grad{}, {x, of(whole), statistic(rows), statistic(rows), of(vector)});
+          break;
+        case 5: all = edit.add(op::rms_norm_grad{}, {x, of(whole), statistic(rows), of(vector)}); break;
         case 6:
           if (draw.below(2)) all = edit.add(op::softmax_grad{}, {x, of(whole)});
           else all = edit.add(op::log_softmax_grad{}, {x, of(whole)});
@@ -87,6 +114,9 @@ inline graph some_rows(random_stream& draw, std::uint32_t ops, random_rows_optio
         case 11: all = some_reduction(edit, x, draw); break;
         case 12:
         case 13: all = edit.add(op::add{}, {x, draw.below(4) ? of(whole) : any()}); break;
+        case 14:
+        case 15:
+        case 16: all = some_channel_norm(edit, x, of, statistic, draw); break;
         default: {
           auto const& f = op::detail::step_operators[draw.below(op::detail::step_operators.size())];
           if (random_fused::needs_functions(f.name)) continue;
@@ -107,7 +137,9 @@ inline graph some_rows(random_stream& draw, std::uint32_t ops, random_rows_optio
         edit.add_pins(all[0], draw.below(2) ? pin_set(pin::keep) : pin_set(pin::never_out));
       for (auto v : all) {
         made.push_back(v);
-        if (type(v).dims == rows && type(v).element == computed_in(t)) statistics.push_back(v);
+        auto const& made_dims = type(v).dims;
+        if ((made_dims == rows || made_dims == channels || made_dims == groups) && type(v).element == computed_in(t))
+          statistics.push_back(v);
         else pool.push_back(v);
       }
       ++i;

@@ -1,12 +1,14 @@
-// Functions of rows (norms, softmax, their gradients) and the elementwise operators beside them become one operator
-// each (op::fused_rows), which reads and writes a row once; so do reductions and the elementwise operators that make what
-// they add up (op::fused_reduction). The values that stay have the same bits.
+// Functions of rows (norms, softmax, their gradients) or of channels (batch and group norms, their gradients) and the
+// elementwise operators beside them become one operator each (op::fused_rows), which reads and writes a row or channel
+// once. So do reductions and the elementwise operators that make what they add up (op::fused_reduction). The values that
+// stay have the same bits.
 //
 //   auto step = neap::fuse_rows(neap::training_step(model, sample, loss, optimizer));
 //
 //   add of a residual, layer_norm            -> one operator; the sum that others read is a second result
 //   mul_scalar, where, softmax               -> one operator
 //   layer_norm_grad, add of another gradient -> one operator
+//   batch_norm, add of a residual, relu      -> one operator
 //   mul by a mask, sum                       -> one operator
 //   relu_grad, sum_to of a bias              -> one operator; the gradient that others read is a second result
 //
@@ -73,8 +75,8 @@ class rows_fuser : public operator_groups {
   bool is_read_elsewhere(value_id v, op_id o) const;
   /// Whether an op is elementwise, may be a part of another one, and gives a value of the shape that function o reads.
   bool may_be_beside(op_id p, op_id o) const;
-  /// Whether op p may wait until the place of op o, which comes later.
-  bool may_wait(op_id p, op_id o) const;
+  /// Whether op p may wait until the place of op o, which comes later; ops `with` wait as well.
+  bool may_wait(op_id p, op_id o, std::span<op_id const> with) const;
 
   /// Ops as a program whose first input is `first`, if there is one. None if it is too large.
   std::optional<chain> program_of(plain_vector<op_id> ops, value_id first, int most_steps) const;

@@ -1,10 +1,12 @@
-// Functions of rows with programs beside them (op::fused_rows) on a GPU. Norms and their gradients between additions,
-// which are what training steps of transformers have, are one launch: the norm's own kernel, and the additions on its
-// rows while they are in the cache. Anything else is launched one after the other, the programs as op::fused. Both give
-// the same bits, and which of them it is depends on types, extents and layouts alone.
+// Functions of rows and channels with programs beside them (op::fused_rows) on a GPU. Norms and their gradients between
+// additions, which are what training steps of transformers have, are one launch: the norm's own kernel, and the additions
+// on its rows while they are in the cache. So are norms of channels between chains (fused_channels.cuh). Anything else is
+// launched one after the other, the programs as op::fused. Both give the same bits, and which of them it is depends on
+// types, extents and layouts alone.
 #pragma once
 
 #include <neap/cuda/kernels/fused.cuh>
+#include <neap/cuda/kernels/fused_channels.cuh>
 #include <neap/ir/operators/fused_rows.hpp>
 
 #include <cstdint>
@@ -102,9 +104,10 @@ inline row_sum sum_of_rows(kernel_arguments const& a) {
 
 }  // namespace detail
 
-/// Whether the operator is one launch of rows on a device.
+/// Whether the operator is one launch of rows or channels on a device.
 inline bool is_one_launch(op::fused_rows const& op, kernel_arguments const& a) {
   op::detail::fused_rows_operands const all(op, a);
+  if (op.is_of_channels()) return detail::chains_beside_channels(op, all, a).has_value();
   return op.statistics() > 0 && (!op.has_before() || detail::is_sum_of_rows(op.before(), all.before().in, a.out[0])) &&
          (!op.has_after() || detail::is_sum_of_rows(op.after(), all.after(op, a).in, a.out[0]));
 }
@@ -120,6 +123,17 @@ void run(B& b, fused_rows const& op, kernel_arguments const& a) {
     op.with_function([&](auto const& f) { run(b, f, function); });
     if (op.has_after()) run(b, op.after(), after);
     return;
+  }
+  if (auto const chains = neap::detail::chains_beside_channels(op, all, a)) {
+    neap::detail::device_between_chains<B> between(b, chains->before, chains->after);
+    auto const run_norm = [&](auto const& norm) { run(between, norm, function); };
+    switch (op.follows()) {
+      case row_function::batch_norm: return run_norm(batch_norm{op.eps});
+      case row_function::batch_norm_grad: return run_norm(batch_norm_grad{});
+      case row_function::batch_norm_relu_grad: return run_norm(batch_norm_relu_grad{op.gives_result});
+      case row_function::group_norm: return run_norm(group_norm{op.groups, op.eps});
+      default: return run_norm(group_norm_grad{op.groups});
+    }
   }
   neap::detail::device_between_sums<B> between(
       b, op.has_before() ? neap::detail::sum_of_rows(before) : neap::detail::row_sum{},

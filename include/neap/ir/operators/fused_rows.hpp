@@ -1,18 +1,22 @@
-// A function of rows (a norm, a softmax or one of their gradients) and the elementwise work beside it as one operator:
-// a program of steps (op::fused) makes what the function reads first, another one goes on from its result.
+// A function of rows or channels (a norm, a softmax or one of their gradients) and the elementwise work beside it as one
+// operator: a program of steps (op::fused) makes what the function reads first, another one goes on from its result.
 //
 //   x = before(a...);  y, more... = function(x, others...);  z = after(y, b...)
 //
 //   h = add(x, r); y = layer_norm(h, w, c)     the residual addition in front of a norm, h being a second result
 //   x = mul_scalar(a); y = softmax(x)          scaled scores
 //   dx = layer_norm_grad(g, ...); z = add(dx, r)   the gradient of a norm, and that of the path around it
+//   y = batch_norm(x, w, c); z = relu(add(y, r))   the end of a residual block
+//   g = relu_grad(add(a, b), z); dx = batch_norm_grad(g, ...)   its gradient, g being a second result
 //
-// Each row is read and written once, while it is in the cache. On the host, bits are those of the operators one after
-// another: x and y are rounded to their types, and rows are added up in the same order. train/fuse_rows.hpp puts it
-// into programs.
+// Each row, or channel, is read and written once, while it is in the cache. On the host, bits are those of the operators
+// one after another: x and y are rounded to their types, and rows are added up in the same order. train/fuse_rows.hpp
+// puts it into programs.
 #pragma once
 
 #include <neap/core/span_of.hpp>
+#include <neap/ir/operators/channel_blocks.hpp>
+#include <neap/ir/operators/channel_norm.hpp>
 #include <neap/ir/operators/fused.hpp>
 #include <neap/ir/operators/row_norm.hpp>
 #include <neap/ir/operators/softmax.hpp>
@@ -29,7 +33,7 @@
 
 namespace neap::inline v0 {
 
-/// A function of rows. The numbers are an attribute of op::fused_rows.
+/// A function of rows or channels. The numbers are an attribute of op::fused_rows.
 enum class row_function : std::int64_t {
   layer_norm,
   rms_norm,
@@ -39,6 +43,11 @@ enum class row_function : std::int64_t {
   rms_norm_grad,
   softmax_grad,
   log_softmax_grad,
+  batch_norm,
+  batch_norm_grad,
+  batch_norm_relu_grad,
+  group_norm,
+  group_norm_grad,
   count
 };
 
@@ -49,10 +58,12 @@ namespace op {
 /// gradient: fused programs have theirs already.
 struct fused_rows {
   static constexpr std::string_view name = "fused_rows";
-  static constexpr int most_operands = 5, most_results = 3;  // of a function of rows
+  static constexpr int most_operands = 6, most_results = 4;  // of a function
 
   std::int64_t function = 0;  // a row_function
   double eps = 0;             // of a norm
+  std::int64_t groups = 0;    // of a group norm
+  bool gives_result = false;  // of batch_norm_relu_grad
   std::int64_t before_inputs = 1, after_inputs = 1;
   extents before_steps, before_constants, after_steps, after_constants;  // as of op::fused
   bool keeps_x = false, keeps_y = false;
@@ -60,6 +71,8 @@ struct fused_rows {
   static constexpr auto attributes() {
     return std::array{field<&fused_rows::function>("function"),
                       field<&fused_rows::eps>("eps"),
+                      field<&fused_rows::groups>("groups"),
+                      field<&fused_rows::gives_result>("gives_result"),
                       field<&fused_rows::before_inputs>("before_inputs"),
                       field<&fused_rows::before_steps>("before_steps"),
                       field<&fused_rows::before_constants>("before_constants"),
@@ -75,6 +88,8 @@ struct fused_rows {
     fused_rows all;
     all.function = static_cast<std::int64_t>(function_of<Op>());
     if constexpr (requires { op.eps; }) all.eps = op.eps;
+    if constexpr (requires { op.groups; }) all.groups = op.groups;
+    if constexpr (requires { op.gives_result; }) all.gives_result = op.gives_result;
     return all;
   }
   void set_before(fused const& p) { before_inputs = p.inputs, before_steps = p.steps, before_constants = p.constants; }
@@ -96,11 +111,18 @@ struct fused_rows {
       case row_function::rms_norm_grad: return f(rms_norm_grad{});
       case row_function::softmax_grad: return f(softmax_grad{});
       case row_function::log_softmax_grad: return f(log_softmax_grad{});
+      case row_function::batch_norm: return f(batch_norm{eps});
+      case row_function::batch_norm_grad: return f(batch_norm_grad{});
+      case row_function::batch_norm_relu_grad: return f(batch_norm_relu_grad{gives_result});
+      case row_function::group_norm: return f(group_norm{groups, eps});
+      case row_function::group_norm_grad: return f(group_norm_grad{groups});
       default: return f(layer_norm{eps});
     }
   }
   /// Whether the function is a gradient: it reads rows of another operand, too.
-  bool is_gradient() const { return function >= static_cast<std::int64_t>(row_function::layer_norm_grad); }
+  bool is_gradient() const;
+  /// Whether the function is of channels, its operands being [N, C, ...], vectors [C] and statistics.
+  bool is_of_channels() const { return function >= static_cast<std::int64_t>(row_function::batch_norm); }
   bool is_norm_gradient() const { return is_gradient() && statistics() > 0; }
   /// How many numbers a row a norm keeps, or its gradient reads.
   int statistics() const;
@@ -120,6 +142,11 @@ struct fused_rows {
   bytes_t workspace(work_context const& c) const;
 
  private:
+  void relate_rows(dim_context& c) const;
+  void relate_channels(dim_context& c) const;
+  bool is_of_groups() const {
+    return follows() == row_function::group_norm || follows() == row_function::group_norm_grad;
+  }
   template <class Op>
   static constexpr row_function function_of() {
     if constexpr (std::is_same_v<Op, layer_norm>) return row_function::layer_norm;
@@ -129,7 +156,12 @@ struct fused_rows {
     else if constexpr (std::is_same_v<Op, layer_norm_grad>) return row_function::layer_norm_grad;
     else if constexpr (std::is_same_v<Op, rms_norm_grad>) return row_function::rms_norm_grad;
     else if constexpr (std::is_same_v<Op, softmax_grad>) return row_function::softmax_grad;
-    else return row_function::log_softmax_grad;
+    else if constexpr (std::is_same_v<Op, log_softmax_grad>) return row_function::log_softmax_grad;
+    else if constexpr (std::is_same_v<Op, batch_norm>) return row_function::batch_norm;
+    else if constexpr (std::is_same_v<Op, batch_norm_grad>) return row_function::batch_norm_grad;
+    else if constexpr (std::is_same_v<Op, batch_norm_relu_grad>) return row_function::batch_norm_relu_grad;
+    else if constexpr (std::is_same_v<Op, group_norm>) return row_function::group_norm;
+    else return row_function::group_norm_grad;
   }
 };
 
@@ -163,8 +195,8 @@ std::int64_t rows_of_block(neap::detail::add_groups<T> const&) {
   return 0;
 }
 
-/// A backend for the kernels of functions of rows: it runs the programs on the rows of a few blocks, right before and
-/// right after these.
+/// A backend for the kernels of functions of rows or channels: it runs the programs on the elements of a block, right
+/// before and right after it.
 template <class C>
 class host_between_programs {
  public:
@@ -179,14 +211,19 @@ class host_between_programs {
 
   template <class K>
   void launch(std::int64_t blocks, K const& kernel, std::int64_t work) {
-    std::int64_t const elements = rows_of_block(kernel) * columns_;
+    std::int64_t const elements = is_channel_kernel<K> ? count_ / std::max<std::int64_t>(1, blocks)
+                                                       : rows_of_block(kernel) * columns_;  // of a block
     if (elements == 0) return b_.launch(blocks, kernel, work);
     b_.parallel_for(blocks, std::max<std::int64_t>(1, neap::detail::map_grain / elements),
                     [&](std::int64_t begin, std::int64_t end, int worker) {
-                      std::int64_t const first = begin * elements, last = std::min(count_, end * elements);
-                      if (before_) (*before_)(first, last);
+                      auto const run_program = [&](fused_run<C> const* program) {
+                        if (!program) return;
+                        if constexpr (is_channel_kernel<K>) each_range_of_blocks(kernel, begin, end, *program);
+                        else (*program)(begin* elements, std::min(count_, end * elements));
+                      };
+                      run_program(before_);
                       for (std::int64_t id = begin; id < end; ++id) run_block(kernel, id, worker);
-                      if (after_) (*after_)(first, last);
+                      run_program(after_);
                     });
   }
 

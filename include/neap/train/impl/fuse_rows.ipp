@@ -34,6 +34,8 @@ NEAP_FUNC std::optional<op::fused_rows> rows_fuser::function_of(op_id o) const {
   one(type_tag<op::layer_norm>{}), one(type_tag<op::rms_norm>{}), one(type_tag<op::softmax>{});
   one(type_tag<op::log_softmax>{}), one(type_tag<op::layer_norm_grad>{}), one(type_tag<op::rms_norm_grad>{});
   one(type_tag<op::softmax_grad>{}), one(type_tag<op::log_softmax_grad>{});
+  one(type_tag<op::batch_norm>{}), one(type_tag<op::batch_norm_grad>{}), one(type_tag<op::batch_norm_relu_grad>{});
+  one(type_tag<op::group_norm>{}), one(type_tag<op::group_norm_grad>{});
   return found;
 }
 
@@ -95,14 +97,14 @@ NEAP_FUNC rows_fuser::chain rows_fuser::before_of(op_id o, int most_steps) {
   auto const p = g_.producer(in[0]);
   chain found;
   if (p == nothing<op_id> || std::find(in.begin() + 1, in.end(), in[0]) != in.end() || !may_be_beside(p, o) ||
-      !may_wait(p, o))
+      !may_wait(p, o, {}))
     return found;
   if (auto made = program_of({p}, nothing<value_id>, most_steps)) found = std::move(*made);
   for (bool grows = !found.ops.empty(); grows;) {
     grows = false;
     for (auto v : found.in) {
       auto const q = alone_behind(v);
-      if (q == nothing<op_id> || !may_be_beside(q, o) || !may_wait(q, o)) continue;
+      if (q == nothing<op_id> || !may_be_beside(q, o) || !may_wait(q, o, span_of(found.ops))) continue;
       auto ops = found.ops;
       ops.push_back(q);
       if (auto made = program_of(std::move(ops), nothing<value_id>, most_steps)) {
@@ -120,7 +122,7 @@ NEAP_FUNC rows_fuser::chain rows_fuser::after_of(op_id o, chain const& before) {
   for (auto last = y; static_cast<int>(found.ops.size()) < most_steps_of_rows;) {
     auto const r = first_reader(last);
     if (r == nothing<op_id> || (last != y && is_read_elsewhere(last, r)) || !may_be_beside(r, o) ||
-        g_.type(g_.output(r)).element != g_.type(y).element || !may_wait(o, r))
+        g_.type(g_.output(r)).element != g_.type(y).element || !may_wait(o, r, span_of(found.ops)))
       break;
     bool apart = true;  // from what else the operator makes
     for (auto v : g_.inputs(r))
@@ -201,10 +203,13 @@ NEAP_FUNC bool rows_fuser::may_be_beside(op_id p, op_id o) const {
   return known;
 }
 
-NEAP_FUNC bool rows_fuser::may_wait(op_id p, op_id o) const {
+NEAP_FUNC bool rows_fuser::may_wait(op_id p, op_id o, std::span<op_id const> with) const {
   bool next = true;
-  for (std::size_t i = places_.place[p] + 1; i < places_.place[o]; ++i)
-    for (auto v : g_.outputs(places_.order[i])) next = next && g_.record(v).alias != alias_kind::fresh;
+  for (std::size_t i = places_.place[p] + 1; i < places_.place[o]; ++i) {
+    auto const between = places_.order[i];
+    if (std::find(with.begin(), with.end(), between) != with.end()) continue;
+    for (auto v : g_.outputs(between)) next = next && g_.record(v).alias != alias_kind::fresh;
+  }
   if (next) return true;
   bytes_t waiting = 0;
   auto const& made = g_.type(g_.outputs(p)[0]);

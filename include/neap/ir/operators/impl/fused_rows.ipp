@@ -12,6 +12,8 @@ NEAP_FUNC std::string fused_rows::fault(std::size_t arity) const {
   if (function < 0 || function >= static_cast<std::int64_t>(row_function::count))
     return text_of({"there is no function of rows ", function});
   if (eps != 0 && (is_gradient() || statistics() == 0)) return "its function has no eps";
+  if (groups != 0 && !is_of_groups()) return "its function has no groups";
+  if (gives_result && follows() != row_function::batch_norm_relu_grad) return "its function gives no result again";
   constexpr std::int64_t most = fused::most_inputs;
   if (before_inputs < 1 || before_inputs > most || after_inputs < 1 || after_inputs > most ||
       others(static_cast<int>(arity)) < 0 || others(static_cast<int>(arity)) >= most_operands)
@@ -64,6 +66,11 @@ NEAP_FUNC void fused_rows::infer(shape_context& c) const {
 }
 
 NEAP_FUNC void fused_rows::relate(dim_context& c) const {
+  if (is_of_channels()) relate_channels(c);
+  else relate_rows(c);
+}
+
+NEAP_FUNC void fused_rows::relate_rows(dim_context& c) const {
   int const rank = c.out(0).rank(), whole = whole_results(), first = static_cast<int>(before_inputs),
             count = others(c.arity());
   bool const sums = is_norm_gradient();
@@ -84,15 +91,56 @@ NEAP_FUNC void fused_rows::relate(dim_context& c) const {
   for (int i = first + count; i < c.arity(); ++i) broadcast(i);
 }
 
+// Batch norms are cut along channels, group norms along samples. Beside whole tensors, the function has statistics
+// [N, groups], which samples cut, and statistics and vectors [C], which channels cut.
+NEAP_FUNC void fused_rows::relate_channels(dim_context& c) const {
+  auto const& whole = c.out(0).dims;
+  int const cut = is_of_groups() ? 0 : 1, first = static_cast<int>(before_inputs), end = first + others(c.arity());
+  auto const axis_of = [&](int i) {
+    int const rank = c.in(i).rank(), behind = whole.rank() - rank;
+    if (i < first || i >= end) return cut - behind;
+    if (is_of_groups()) return rank > 1 ? 0 : -1;
+    return rank > 1 ? 1 : 0;
+  };
+  for (int i = 0; i < c.arity(); ++i) {
+    int const axis = axis_of(i);
+    bool const of_function = i >= first && i < end;
+    if (axis < 0 || (!of_function && c.in(i).dims[axis] != whole[cut])) continue;
+    bool summed = false;  // over samples: the gradients of a group norm's scale and shift
+    for (int j = 0; j < c.output_count(); ++j)
+      if (c.out(j).rank() > 1) c.same(i, axis, j, cut);
+      else if (is_of_groups()) summed = true;
+      else c.same(i, axis, j, 0);
+    if (summed) c.reduced(i, axis, 0);
+  }
+}
+
 }  // namespace neap::inline v0::op
 
 namespace neap::inline v0 {
 namespace op {
 
+NEAP_FUNC bool fused_rows::is_gradient() const {
+  switch (follows()) {
+    case row_function::layer_norm:
+    case row_function::rms_norm:
+    case row_function::softmax:
+    case row_function::log_softmax:
+    case row_function::batch_norm:
+    case row_function::group_norm: return false;
+    default: return true;
+  }
+}
+
 NEAP_FUNC int fused_rows::statistics() const {
   switch (follows()) {
     case row_function::layer_norm:
-    case row_function::layer_norm_grad: return 2;
+    case row_function::layer_norm_grad:
+    case row_function::batch_norm:
+    case row_function::batch_norm_grad:
+    case row_function::batch_norm_relu_grad:
+    case row_function::group_norm:
+    case row_function::group_norm_grad: return 2;
     case row_function::rms_norm:
     case row_function::rms_norm_grad: return 1;
     default: return 0;
@@ -101,6 +149,7 @@ NEAP_FUNC int fused_rows::statistics() const {
 
 NEAP_FUNC int fused_rows::more_results(int operands) const {
   if (!is_norm_gradient()) return statistics();
+  if (follows() == row_function::batch_norm_relu_grad) return gives_result ? 3 : 2;
   return operands > 1 + statistics() ? statistics() : 0;  // those of scale and shift
 }
 
@@ -112,8 +161,14 @@ NEAP_FUNC work fused_rows::cost(work_context const& c) const {
 }
 
 NEAP_FUNC bytes_t fused_rows::workspace(work_context const& c) const {
-  if (!is_norm_gradient() || static_cast<int>(c.out.size()) == whole_results()) return 0;
   auto const& x = c.out[0].type;
+  switch (follows()) {
+    case row_function::batch_norm_grad:
+    case row_function::batch_norm_relu_grad: return neap::batch_norm_workspace(x);
+    case row_function::group_norm_grad: return neap::group_norm_backward_workspace(x);
+    default: break;
+  }
+  if (!is_norm_gradient() || static_cast<int>(c.out.size()) == whole_results()) return 0;
   return statistics() == 2 ? neap::layer_norm_backward_workspace(x) : neap::rms_norm_backward_workspace(x);
 }
 
