@@ -5,6 +5,7 @@
 #include <neap/core/philox.hpp>
 
 #include "../support/message.hpp"
+#include "newest_first.hpp"
 #include "testing.hpp"
 
 #include <doctest/doctest.h>
@@ -169,23 +170,6 @@ TEST_CASE("an exception leaves containers as eager execution does; foreign ones 
   CHECK(message_of([&] { foreign(m, sample(1)); }).find("containers.cpp:") == 0);
   CHECK(message_of([&] { (void)m.losses.at(5); }).find("containers.cpp:") == 0);
 }
-
-namespace neap {
-/// A container of another kind is tracked by its rules.
-struct newest_first {
-  std::deque<tensor> all;
-};
-template <>
-struct sequence_rules<newest_first> {
-  using value_type = tensor;
-  static std::size_t size(newest_first const& c) { return c.all.size(); }
-  static tensor const& at(newest_first const& c, std::size_t i) { return c.all[c.all.size() - 1 - i]; }
-  static void insert(newest_first& c, std::size_t i, tensor x) {
-    c.all.insert(c.all.end() - static_cast<std::ptrdiff_t>(i), std::move(x));
-  }
-  static void erase(newest_first& c, std::size_t i) { c.all.erase(c.all.end() - 1 - static_cast<std::ptrdiff_t>(i)); }
-};
-}  // namespace neap
 
 TEST_CASE("containers with rules of their own") {
   struct holder {

@@ -8,9 +8,9 @@
 #include <neap/optimize/optimize.hpp>
 #include <neap/solve_blocks/solver_seeds.hpp>
 
-#include "../support/engine_net.hpp"
 #include "../support/message.hpp"
 #include "../support/sanitized.hpp"
+#include "pinned_net.hpp"
 
 #include <doctest/doctest.h>
 
@@ -18,21 +18,7 @@
 #include <vector>
 
 using namespace neap;
-
-namespace {
-
-struct pinned_net : engine::net {
-  explicit pinned_net(engine::net n) : engine::net(std::move(n)), of_op(ops.size()), of_value(lies_in.size()) {}
-  std::vector<pin_set> of_op, of_value;
-};
-
-}  // namespace
-
-template <>
-struct neap::graph_traits<pinned_net> : neap::graph_traits<engine::net> {
-  static pin_set op_pins(pinned_net const& g, op_id o) { return g.of_op[index(o)]; }
-  static pin_set value_pins(pinned_net const& g, value_id v) { return g.of_value[index(v)]; }
-};
+using neap::testing::pinned_net;
 
 namespace {
 
