@@ -1,5 +1,5 @@
 # The `neap` commands of README.md and examples/cli/README.md run in their order, with an allocation problem and a chain of
-# blocks at hand. Pipes into other programs are left out.
+# blocks at hand. Pipes into other programs are left out. A search without a time of its own has a second.
 #   cmake -DNEAP= -DSOURCE_DIR= -DSCRATCH= -P commands.cmake
 cmake_minimum_required(VERSION 3.25)
 set(count 0)
@@ -26,6 +26,9 @@ foreach(page README.md examples/cli/README.md)
     string(REGEX REPLACE " +(\\||#).*$" "" line "${line}")
     separate_arguments(arguments UNIX_COMMAND "${line}")
     list(POP_FRONT arguments)
+    if("plan" IN_LIST arguments AND NOT "--time-budget" IN_LIST arguments)
+      list(APPEND arguments --time-budget 1s)
+    endif()
     execute_process(COMMAND ${NEAP} ${arguments} WORKING_DIRECTORY ${SCRATCH} RESULT_VARIABLE status OUTPUT_QUIET
                     ERROR_VARIABLE text)
     if(NOT status EQUAL 0)
