@@ -1,7 +1,6 @@
 // Operators whose kernels have a form of their own on devices give the host's results: interpreted from PTX, and on shuffled
 // blocks.
 #include "../support/channel_chain_cases.hpp"
-#include "../support/fused_reduction_cases.hpp"
 #include "../support/interpreted_check.hpp"
 #include "../support/norm_sum_cases.hpp"
 #include "../support/operator_cases.hpp"
@@ -10,37 +9,11 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
-#include <vector>
 
 namespace {
 
 using namespace neap;
 using namespace neap::testing;
-
-/// Reductions of programs.
-struct fused_reduction_case {
-  static constexpr bool same_order = false;
-  template <class B>
-  void operator()(B& b, case_memory& m, dtype t, case_extents e) const {
-    shape const x{2, e.rows, e.columns};
-    int number = 0;
-    each_reduction(x, t, [&](op::fused_reduction const& op) {
-      std::vector<tensor_ref> in, out;
-      std::vector<tensor_layout> from, to;
-      for (auto const& o : operands_of_reduction(x, number++ % 2 == 0)) {
-        in.push_back(m.random(t, o.dims, -1, 1));
-        from.push_back(tensor_layout::dense({t, o.dims}));
-      }
-      shape_context c("fused_reduction", from);
-      op.infer(c);
-      for (auto const& rule : c.outputs()) {
-        to.push_back(rule.layout);
-        out.push_back(m.unwritten(rule.layout.type.element, rule.layout.type.dims));
-      }
-      run(b, op, {in, out, m.work(op.workspace({from, to}))});
-    });
-  }
-};
 
 template <class F>
 void for_each_operator_case(F const& f) {
@@ -112,9 +85,6 @@ TEST_CASE("operators' kernels for devices give the host's results on shuffled bl
       check_shuffled(channel_chain_case{}, t, e);
   for (dtype t : {dtype::f32, dtype::bf16})
     for (case_extents e : {case_extents{3, 37}, {40, 16}, {2, 600}, {0, 7}}) check_shuffled(rows_program_case{}, t, e);
-  for (dtype t : {dtype::f32, dtype::bf16})
-    for (case_extents e : {case_extents{3, 37}, {40, 16}, {2, 600}, {0, 7}, {3, 0}})
-      check_shuffled(fused_reduction_case{}, t, e);
 }
 
 TEST_CASE("numbers that are out of range touch no memory but their operands'") {

@@ -1,7 +1,14 @@
-// The kernels of planted.hpp, each with each of its faults: tests/cuda/CMakeLists.txt makes PTX of this file.
+// The kernels of planted.hpp, each with each of its faults, and the copy of the kernel of reductions of programs that
+// planted_reduction.cmake makes: tests/cuda/CMakeLists.txt makes PTX of this file.
 #include "planted.hpp"
 
+#include "../support/faulty_program.hpp"
+
 #include <neap/cuda/launch.cuh>
+
+#include "planted_reduction.cuh"
+
+#include <source_location>
 
 using namespace neap;
 using namespace neap::testing;
@@ -30,3 +37,10 @@ void launch_planted() {
   launch_all<norm_on_planted_block, block_fault>();
   launch_all<softmax_on_planted_warp, warp_fault>();
 }
+
+#define INSTANCE(...)                                                                                      \
+  template void neap::launch_on<__VA_ARGS__>(cudaStream_t, std::int64_t, __VA_ARGS__ const&, std::int64_t, \
+                                             std::source_location);
+INSTANCE(neap::detail::planted::fused_reduce_kernel<float, true, faulty_program>)
+INSTANCE(neap::detail::planted::fused_reduce_kernel<float, false, faulty_program>)
+INSTANCE(neap::detail::add_splits<float>)

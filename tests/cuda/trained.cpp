@@ -90,6 +90,10 @@ struct perceptron {
   nn::linear in{20, 36}, out{36, 5};
   tensor operator()(tensor const& x) const { return out(relu(in(x))); }
 };
+struct regression {
+  nn::linear in{20, 300}, middle{300, 36}, out{36, 5};
+  tensor operator()(tensor const& x) const { return out(silu(middle(relu(in(x))))); }
+};
 struct normed {
   nn::linear in{20, 36}, out{36, 5};
   nn::layer_norm norm{36};
@@ -233,6 +237,36 @@ TEST_CASE("neighbouring updates of a transformer are one launch, with the bits o
   check("adam", adam{.rate = 0.01}, {});
   check("adamw", adamw{.rate = 0.01, .weight_decay = 0.1}, {});
   check("adamw, clipped", adamw{.rate = 0.01}, {.clip_norm = 0.5});
+}
+
+TEST_CASE("a reduction and the chain before it are one launch of a step, with the bits of a launch each") {
+  regression model;
+  initialise(model, 6);
+  std::pair const batch{tensor::randn({6, 20}, 1), tensor::randn({6, 5}, 2)};
+  std::vector<std::vector<float>> weights[2];
+  std::size_t launches[2];
+  std::size_t reductions = 0;
+  for (bool const fuses : {false, true}) {
+    simulated_device::reset(fuses ? 5 : 6);
+    cuda_backend device;
+    regression copy = model;
+    auto step = training_step(copy, batch, mse{}, sgd{.rate = 0.1});
+    step = fuse_elementwise(fuses ? fuse_rows(std::move(step)) : std::move(step));
+    for (auto o : step.program.ops()) reductions += step.program.as<op::fused_reduction>(o) != nullptr;
+    {
+      trainer run(step, plan_in_order(step.program), device, {.graph = false});
+      run(batch);
+      auto const before = simulated_device::counts().kernels;
+      run(batch);
+      launches[fuses] = simulated_device::counts().kernels - before;
+    }
+    for (auto const& w : named_tensors(copy, role::weight)) weights[fuses].push_back(w.tensor.template values<float>());
+    CHECK(simulated_device::faults() == "");
+    CHECK(simulated_device::races() == "");
+  }
+  CHECK(weights[0] == weights[1]);
+  CHECK(reductions > 0);  // the squared error
+  CHECK(launches[1] + reductions == launches[0]);
 }
 
 TEST_CASE("products with their biases, activations and bias gradients are one call of the library each") {

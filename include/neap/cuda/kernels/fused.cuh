@@ -38,30 +38,26 @@ NEAP_HD NEAP_INLINE void round_to(dtype t, C* x, int n) {
   }
 }
 
-/// A program that computes in C. A block does a chunk.
+/// A program that computes in C: its interpreter, which does a pack of elements.
 template <class C>
-struct fused_kernel {
-  static constexpr bool whole_blocks = true;
+struct fused_program {
   static constexpr int length = computed_pack<C>::length;
-  static constexpr std::int64_t chunk = 2 * cuda_block_threads * length;
-  static constexpr int operands = op::fused::most_inputs + 1;
+  static constexpr int inputs = op::fused::most_inputs;
 
   struct one_step {
     std::int8_t place = 0, arguments = 0;                  // the operator's, among those that can be steps
-    std::int8_t operand[op::fused_step::most_operands]{};  // an input; from operands on: a room
+    std::int8_t operand[op::fused_step::most_operands]{};  // an input; from `inputs` on: a room
     std::int8_t room = 0;                                  // for the result
     dtype element = dtype::f32;
     alignas(8) std::byte functor[op::detail::most_step_bytes]{};
   };
-  index_space<operands> x;  // the inputs, the result again for those that are not there, the result
-  bool by_packs = true;
+  struct values {
+    C at[length];
+  };
   int steps;
   one_step step[op::fused::most_steps];
 
-  fused_kernel(op::fused const& p, index_space<operands> const& space) : x(space), steps(p.step_count()) {
-    for (int k = 0; k < operands; ++k)
-      by_packs = by_packs && x.size[k] <= computed_pack<C>::largest &&
-                 (x.has_packs(k, length) || (k + 1 < operands && whole_packs(k)));
+  explicit fused_program(op::fused const& p) : steps(p.step_count()) {
     std::array<int, op::fused::most_steps> rooms{};
     p.rooms(rooms);
     for (int k = 0, constant = 0; k < steps; ++k) {
@@ -73,69 +69,45 @@ struct fused_kernel {
       for (int i = 0; i < s.arguments; ++i) {
         auto const v = made.operands[static_cast<std::size_t>(i)];
         auto const inner = v - static_cast<int>(p.inputs);
-        s.operand[i] = static_cast<std::int8_t>(inner < 0 ? v : operands + rooms[static_cast<std::size_t>(inner)]);
+        s.operand[i] = static_cast<std::int8_t>(inner < 0 ? v : inputs + rooms[static_cast<std::size_t>(inner)]);
       }
       s.room = static_cast<std::int8_t>(k + 1 < steps ? rooms[static_cast<std::size_t>(k)] : -1);
       s.element = made.element;
     }
   }
 
-  template <class Block>
-  NEAP_HD void operator()(Block& b) const {
-    std::int64_t const first = b.id * chunk, left = x.count - first, n = left < chunk ? left : chunk;
-    fused_kernel const* const self = this;
-    b.each((n + length - 1) / length, [self, first, n](std::int64_t i) {
-      std::int64_t const rest = n - i * length;
-      self->pack(first + i * length, rest < length ? static_cast<int>(rest) : length);
-    });
-  }
-
- private:
-  /// Whether one element serves each whole pack.
-  bool whole_packs(int k) const { return x.repeats(k) && (x.rank == 1 || x.dims[x.rank - 1] % length == 0); }
-
-  struct values {
-    C at[length];
-  };
-  struct places {
-    std::byte* at[operands];
-  };
-
-  /// An input's elements [index, index + n); what is behind them is anything.
-  NEAP_HD NEAP_INLINE void load(values& y, int k, std::int64_t index, int n, places const& p) const {
-    if (by_packs && n == length) {
-      if (x.repeats(k)) {
-        C const value = load_element<C>(p.at[k], x.element[k]);
-        for (int j = 0; j < length; ++j) y.at[j] = value;
-      } else {
-        typename computed_pack<C>::bits bits;
-        computed_pack<C> pack;
-        bits.load(p.at[k], x.size[k]);
-        pack.from(bits, x.element[k]);
-        for (int j = 0; j < length; ++j) y.at[j] = pack.at[j];
-      }
-      return;
-    }
+  /// The results, not rounded, of inputs that load(values, number of the input) reads.
+  template <class Load>
+  NEAP_HD NEAP_INLINE void interpret(values& y, Load const& load) const {
+    values room[op::fused::most_rooms];
+    for (int k = 0; k < steps; ++k) {
+      one_step const& s = step[k];
+      values in[op::fused_step::most_operands];
+      fetch(in[0], s.operand[0], room, load);
+      if (s.arguments > 1) fetch(in[1], s.operand[1], room, load);
+      if (s.arguments > 2) fetch(in[2], s.operand[2], room, load);
+      choose<0, static_cast<int>(op::detail::step_list::size)>(op::detail::step_list{}, s, y, in);
+      if (k + 1 == steps) break;
+      round_to(s.element, y.at, length);
 #if defined(__CUDA_ARCH__)
 #pragma unroll
 #endif
-    for (int j = 0; j < length; ++j) y.at[j] = load_element<C>(element_at(k, index + (j < n ? j : 0)), x.element[k]);
-  }
-  NEAP_HD NEAP_INLINE std::byte* element_at(int k, std::int64_t index) const {
-    std::byte* at[operands];
-    x.place(index, at);
-    return at[k];
+      for (int r = 0; r < op::fused::most_rooms; ++r)
+        if (s.room == r) room[r] = y;
+    }
   }
 
+ private:
   /// An operand of a step: an input or a room.
-  NEAP_HD NEAP_INLINE void fetch(values& y, int operand, values const (&room)[op::fused::most_rooms],
-                                 std::int64_t index, int n, places const& p) const {
-    if (operand < operands) return load(y, operand, index, n, p);
+  template <class Load>
+  NEAP_HD NEAP_INLINE static void fetch(values& y, int operand, values const (&room)[op::fused::most_rooms],
+                                        Load const& load) {
+    if (operand < inputs) return load(y, operand);
 #if defined(__CUDA_ARCH__)
 #pragma unroll
 #endif
     for (int r = 0; r < op::fused::most_rooms; ++r)
-      if (operand == operands + r) y = room[r];
+      if (operand == inputs + r) y = room[r];
   }
 
   template <class F, std::size_t... I>
@@ -180,26 +152,73 @@ struct fused_kernel {
       else choose<middle, Last>(list, s, y, in);
     }
   }
+};
+
+/// A program, by packs. A block does a chunk.
+template <class C>
+struct fused_kernel {
+  static constexpr bool whole_blocks = true;
+  static constexpr int length = computed_pack<C>::length;
+  static constexpr std::int64_t chunk = 2 * cuda_block_threads * length;
+  static constexpr int operands = op::fused::most_inputs + 1;
+
+  index_space<operands> x;  // the inputs, the result again for those that are not there, the result
+  bool by_packs = true;
+  fused_program<C> program;
+
+  fused_kernel(op::fused const& p, index_space<operands> const& space) : x(space), program(p) {
+    for (int k = 0; k < operands; ++k)
+      by_packs = by_packs && x.size[k] <= computed_pack<C>::largest &&
+                 (x.has_packs(k, length) || (k + 1 < operands && x.repeats_packs(k, length)));
+  }
+
+  template <class Block>
+  NEAP_HD void operator()(Block& b) const {
+    std::int64_t const first = b.id * chunk, left = x.count - first, n = left < chunk ? left : chunk;
+    fused_kernel const* const self = this;
+    b.each((n + length - 1) / length, [self, first, n](std::int64_t i) {
+      std::int64_t const rest = n - i * length;
+      self->pack(first + i * length, rest < length ? static_cast<int>(rest) : length);
+    });
+  }
+
+ private:
+  using values = typename fused_program<C>::values;
+  struct places {
+    std::byte* at[operands];
+  };
+
+  /// An input's elements [index, index + n); what is behind them is anything.
+  NEAP_HD NEAP_INLINE void load(values& y, int k, std::int64_t index, int n, places const& p) const {
+    if (by_packs && n == length) {
+      if (x.repeats(k)) {
+        C const value = load_element<C>(p.at[k], x.element[k]);
+        for (int j = 0; j < length; ++j) y.at[j] = value;
+      } else {
+        typename computed_pack<C>::bits bits;
+        computed_pack<C> pack;
+        bits.load(p.at[k], x.size[k]);
+        pack.from(bits, x.element[k]);
+        for (int j = 0; j < length; ++j) y.at[j] = pack.at[j];
+      }
+      return;
+    }
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+    for (int j = 0; j < length; ++j) y.at[j] = load_element<C>(element_at(k, index + (j < n ? j : 0)), x.element[k]);
+  }
+  NEAP_HD NEAP_INLINE std::byte* element_at(int k, std::int64_t index) const {
+    return x.data[k] + x.offset_of(k, index);
+  }
 
   NEAP_HD NEAP_INLINE void pack(std::int64_t index, int n) const {
     places p;
     x.place(index, p.at);
-    values room[op::fused::most_rooms], y;
-    for (int k = 0; k < steps; ++k) {
-      one_step const& s = step[k];
-      values in[op::fused_step::most_operands];
-      fetch(in[0], s.operand[0], room, index, n, p);
-      if (s.arguments > 1) fetch(in[1], s.operand[1], room, index, n, p);
-      if (s.arguments > 2) fetch(in[2], s.operand[2], room, index, n, p);
-      choose<0, static_cast<int>(op::detail::step_list::size)>(op::detail::step_list{}, s, y, in);
-      if (k + 1 == steps) break;
-      round_to(s.element, y.at, length);
-#if defined(__CUDA_ARCH__)
-#pragma unroll
-#endif
-      for (int r = 0; r < op::fused::most_rooms; ++r)
-        if (s.room == r) room[r] = y;
-    }
+    values y;
+    fused_kernel const* const self = this;
+    places const* const all = &p;
+    program.interpret(y, [self, index, n, all](values& to, int k) { self->load(to, k, index, n, *all); });
     constexpr int out = operands - 1;
     if (by_packs && n == length) {
       computed_pack<C> result;

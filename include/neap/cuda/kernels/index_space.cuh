@@ -84,6 +84,30 @@ struct index_space {
     return fits;
   }
 
+  /// Whether one element of operand k serves the `length` elements from each multiple of that index on.
+  bool repeats_packs(int k, std::int64_t length) const {
+    return repeats(k) && (rank == 1 || dims[rank - 1] % length == 0);
+  }
+
+  /// How many bytes behind its data operand k has its element of a linear index.
+  NEAP_HD NEAP_INLINE std::int64_t offset_of(int k, std::int64_t index) const {
+    std::int64_t offset = 0;
+    if (below_2_31) {
+      auto rest = static_cast<std::uint32_t>(index);
+      for (int axis = rank - 1; axis > 0; --axis) {
+        std::uint32_t const next = divisor[axis].quotient(rest);
+        offset += static_cast<std::int64_t>(rest - next * divisor[axis].by) * strides[axis][k];
+        rest = next;
+      }
+      return offset + static_cast<std::int64_t>(rest) * strides[0][k];
+    }
+    for (int axis = rank - 1; axis > 0; --axis) {
+      offset += index % dims[axis] * strides[axis][k];
+      index /= dims[axis];
+    }
+    return offset + index * strides[0][k];
+  }
+
   /// Where each operand has its element of a linear index.
   NEAP_HD NEAP_INLINE void place(std::int64_t index, std::byte* (&at)[Operands]) const {
     std::int64_t offset[Operands]{};

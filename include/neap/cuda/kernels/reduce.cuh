@@ -66,17 +66,28 @@ struct device_reduction {
   bytes_t scratch(dtype computed) const { return splits > 1 ? checked_mul(splits * outputs, size_of(computed)) : 0; }
 };
 
+/// How a reduction's terms are combined, and where the sums of its splits go.
 template <class C>
-struct reduce_kernel {
-  static constexpr int length = computed_pack<C>::length;
-  index_space<1> kept, reduced;  // of the input: along the axes of either kind
-  std::int64_t width, tiles, split_count, width_stride;
-  bool across, by_packs;
+struct reduction_sums {
   reduction_op<C> op;
   C start, divisor;
+  std::int64_t outputs, splits;
   C* partial;  // [split, output]; nullptr: there is one split, which goes to
   std::byte* out;
   dtype out_element;
+
+  /// `scratch`: of device_reduction::scratch bytes, or nullptr if there are none.
+  reduction_sums(reduction kind, device_reduction const& d, tensor_ref const& to, void* scratch)
+      : op{kind},
+        start(neutral_of<C>(kind)),
+        divisor(kind == reduction::mean ? static_cast<C>(d.terms) : C(1)),
+        outputs(d.outputs),
+        splits(d.splits),
+        partial(static_cast<C*>(scratch)),
+        out(static_cast<std::byte*>(to.data)),
+        out_element(to.element) {
+    expect(to.count() == d.outputs && to.is_dense(), "reduce: the result has the wrong number of elements, or gaps");
+  }
 
   NEAP_HD NEAP_INLINE void write(std::int64_t output, C sum) const {
     with_element(out_element, [&](auto tag) {
@@ -84,12 +95,25 @@ struct reduce_kernel {
       reinterpret_cast<T*>(out)[output] = convert<T>(static_cast<C>(sum / divisor));
     });
   }
+  NEAP_HD NEAP_INLINE void put(std::int64_t output, std::int64_t split, C sum) const {
+    if (partial) partial[split * outputs + output] = sum;
+    else write(output, sum);
+  }
+};
+
+template <class C>
+struct reduce_kernel {
+  static constexpr int length = computed_pack<C>::length;
+  index_space<1> kept, reduced;  // of the input: along the axes of either kind
+  std::int64_t width, tiles;
+  bool across, by_packs;
+  reduction_sums<C> sums;
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
     reduce_kernel const* const self = this;
-    std::int64_t const split = b.id % split_count, line = b.id / split_count, terms = reduced.count;
-    std::int64_t const first = terms * split / split_count, last = terms * (split + 1) / split_count;
+    std::int64_t const split = b.id % sums.splits, line = b.id / sums.splits, terms = reduced.count;
+    std::int64_t const first = terms * split / sums.splits, last = terms * (split + 1) / sums.splits;
     if (across) {
       std::int64_t const outer = line / tiles, column = line % tiles * device_tile;
       std::int64_t const n = width - column < device_tile ? width - column : device_tile;
@@ -97,7 +121,7 @@ struct reduce_kernel {
         std::int64_t const output = outer * self->width + column + i;
         std::byte* from[1];
         self->kept.place(output, from);
-        C sum = self->start;
+        C sum = self->sums.start;
         std::int64_t k = first;
         for (; k + 4 <= last; k += 4) {  // reads are under way together
           C x[4];
@@ -105,10 +129,10 @@ struct reduce_kernel {
 #pragma unroll
 #endif
           for (int j = 0; j < 4; ++j) x[j] = self->term(from[0], k + j);
-          for (int j = 0; j < 4; ++j) sum = self->op(sum, x[j]);
+          for (int j = 0; j < 4; ++j) sum = self->sums.op(sum, x[j]);
         }
-        for (; k < last; ++k) sum = self->op(sum, self->term(from[0], k));
-        self->put(output, split, sum);
+        for (; k < last; ++k) sum = self->sums.op(sum, self->term(from[0], k));
+        self->sums.put(output, split, sum);
       });
       return;
     }
@@ -117,8 +141,9 @@ struct reduce_kernel {
     std::byte const* const at = from[0];
     std::int64_t const packs = (last - first + length - 1) / length;
     C const sum = b.reduce_each(
-        packs, start, [self, at, first, last](std::int64_t i) { return self->pack(at, first + i * length, last); }, op);
-    b.once([self, line, split, sum] { self->put(line, split, sum); });
+        packs, sums.start, [self, at, first, last](std::int64_t i) { return self->pack(at, first + i * length, last); },
+        sums.op);
+    b.once([self, line, split, sum] { self->sums.put(line, split, sum); });
   }
 
  private:
@@ -129,7 +154,7 @@ struct reduce_kernel {
   }
   /// Terms [k, k + length), those below `last`, one after another.
   NEAP_HD NEAP_INLINE C pack(std::byte const* from, std::int64_t k, std::int64_t last) const {
-    C sum = start;
+    C sum = sums.start;
     if (by_packs && k + length <= last) {
       std::byte* at[1];
       reduced.place(k, at);
@@ -139,43 +164,48 @@ struct reduce_kernel {
         bits.load(here, reduced.size[0]);
         computed_pack<C> x;
         x.from(bits, reduced.element[0]);
-        for (int j = 0; j < length; ++j) sum = op(sum, x.at[j]);
+        for (int j = 0; j < length; ++j) sum = sums.op(sum, x.at[j]);
         return sum;
       }
     }
 #if defined(__CUDA_ARCH__)
 #pragma unroll 1
 #endif
-    for (std::int64_t j = k; j < k + length && j < last; ++j) sum = op(sum, term(from, j));
+    for (std::int64_t j = k; j < k + length && j < last; ++j) sum = sums.op(sum, term(from, j));
     return sum;
-  }
-  NEAP_HD NEAP_INLINE void put(std::int64_t output, std::int64_t split, C sum) const {
-    if (partial) partial[split * kept.count + output] = sum;
-    else write(output, sum);
   }
 };
 
 /// One block an output: its splits in a fixed order.
 template <class C>
 struct add_splits {
-  reduce_kernel<C> k;
+  reduction_sums<C> sums;
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
     std::int64_t const output = b.id;
-    C const* const partial = k.partial + output;
-    std::int64_t const stride = k.kept.count;
+    C const* const partial = sums.partial + output;
+    std::int64_t const stride = sums.outputs;
     C const sum = b.reduce_each(
-        k.split_count, k.start, [partial, stride](std::int64_t i) { return partial[i * stride]; }, k.op);
+        sums.splits, sums.start, [partial, stride](std::int64_t i) { return partial[i * stride]; }, sums.op);
     add_splits const* const self = this;
-    b.once([self, output, sum] { self->k.write(output, sum); });
+    b.once([self, output, sum] { self->sums.write(output, sum); });
   }
 };
+
+/// Launches a kernel on a reduction's lines, whose threads add `length` terms of a line one after another, and then the sum
+/// of the splits.
+template <class B, class K, class C>
+void launch_reduction(B& b, device_reduction const& d, int length, K const& kernel, reduction_sums<C> const& sums) {
+  std::int64_t const lines = d.across ? (d.width > 0 ? d.outputs / d.width * d.tiles : 0) : d.outputs;
+  std::int64_t const split = d.terms / d.splits;
+  b.launch(lines * d.splits, kernel, d.across ? device_tile * std::max<std::int64_t>(8, split) : split / length + 1);
+  if (d.splits > 1) b.launch(d.outputs, add_splits<C>{sums}, d.splits);
+}
 
 /// reduce_axes (backend/kernels/reduce.hpp) on a device; takes device_reduction::scratch.
 template <class B>
 void reduce_on_device(B& b, reduction kind, tensor_ref const& out, tensor_ref const& in, bool const* reduces) {
   device_reduction const d(in.dims, reduces);
-  expect(out.count() == d.outputs && out.is_dense(), "reduce: the result has the wrong number of elements, or gaps");
   with_type(in.element, [](auto) {});
   with_type(out.element, [](auto) {});
   if (d.terms == 0 && kind == reduction::max && out.element == dtype::boolean) kind = reduction::sum;  // false
@@ -186,24 +216,13 @@ void reduce_on_device(B& b, reduction kind, tensor_ref const& out, tensor_ref co
   }
   auto const run = [&](auto tag) {
     using C = typename decltype(tag)::type;
-    reduce_kernel<C> k{};
-    k.kept = index_space<1>(kept.dims, {&kept});
-    k.reduced = index_space<1>(reduced.dims, {&reduced});
-    k.width = d.width, k.tiles = d.tiles, k.split_count = d.splits;
-    k.across = d.across;
+    void* const scratch = d.splits > 1 ? b.scratch(d.scratch(dtype_of<C>)) : nullptr;
+    reduce_kernel<C> k{{kept.dims, {&kept}},   {reduced.dims, {&reduced}}, d.width, d.tiles, d.across, false,
+                       {kind, d, out, scratch}};
     auto const& r = k.reduced;
     k.by_packs = r.runs(0) && r.size[0] <= computed_pack<C>::largest &&
-                 (r.rank == 1 || r.dims[r.rank - 1] % computed_pack<C>::length == 0) && (r.rank == 1 || d.splits == 1);
-    k.op = {kind};
-    k.start = neutral_of<C>(kind);
-    k.divisor = kind == reduction::mean ? static_cast<C>(d.terms) : C(1);
-    k.out = static_cast<std::byte*>(out.data);
-    k.out_element = out.element;
-    if (d.splits > 1) k.partial = static_cast<C*>(b.scratch(d.scratch(dtype_of<C>)));
-    std::int64_t const lines = d.across ? (d.width > 0 ? d.outputs / d.width * d.tiles : 0) : d.outputs;
-    std::int64_t const split = d.terms / d.splits;
-    b.launch(lines * d.splits, k, d.across ? device_tile * std::max<std::int64_t>(8, split) : split / k.length + 1);
-    if (d.splits > 1) b.launch(d.outputs, add_splits<C>{k}, d.splits);
+                 (r.rank == 1 || r.dims[r.rank - 1] % k.length == 0) && (r.rank == 1 || d.splits == 1);
+    launch_reduction(b, d, k.length, k, k.sums);
   };
   switch (reduce_dtype(in.element, out.element)) {
     case dtype::f64: return run(type_tag<double>{});

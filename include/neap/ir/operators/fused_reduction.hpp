@@ -8,9 +8,10 @@
 //   x = mul(g, a); y = sum_to(x)                      the gradient of a scale
 //   x = relu_grad(g, z); y = sum_to(x)                the gradient of a bias; x is a second result, which others read
 //
-// Chunks of x are added while they are in the first cache. On the host, bits are those of the operators one after
-// another: x is rounded to its type, and its elements are added up in the same order. train/fuse_rows.hpp puts it into
-// programs. (Beside op::fused_rows, whose result has the shape of what it reads and lies in its place.)
+// Chunks of x are added while they are in the first cache, on a device while they are in registers. Bits are those of the
+// operators one after another: x is rounded to its type, and its elements are added up in the same order.
+// train/fuse_rows.hpp puts it into programs. (Beside op::fused_rows, whose result has the shape of what it reads and lies
+// in its place.)
 #pragma once
 
 #include <neap/ir/operators/fused.hpp>
