@@ -2,6 +2,7 @@
 // several ops read, updates in place of what elementwise ops read, pins, mixed types.
 #pragma once
 
+#include "fused_steps.hpp"
 #include "random_fused.hpp"
 
 #include <neap/ir/editor.hpp>
@@ -53,7 +54,7 @@ inline graph some_elementwise(random_stream& draw, std::uint32_t ops, random_ele
       } else if (kind == 4) {
         v = edit.add(op::copy{}, {pick()})[0];
       } else {
-        auto const& f = op::detail::step_operators[draw.below(op::detail::step_operators.size())];
+        auto const& f = *fused_steps()[draw.below(static_cast<std::uint32_t>(fused_steps().size()))];
         if (options.exact && random_fused::needs_functions(f.name)) continue;
         alignas(8) std::byte bytes[op::detail::most_step_bytes];
         f.construct(bytes);

@@ -6,6 +6,8 @@
 #include <neap/ir/operators/fused.hpp>
 #include <neap/ir/standard_operators.hpp>
 
+#include "fused_steps.hpp"
+
 #include <cstddef>
 #include <cstring>
 #include <optional>
@@ -69,7 +71,7 @@ struct random_fused {
     }
     int const steps = 1 + static_cast<int>(draw.below(static_cast<std::uint32_t>(most)));
     for (int tries = 0; tries < 4000 && static_cast<int>(values.size()) < inputs + steps; ++tries) {
-      auto const& f = op::detail::step_operators[draw.below(op::detail::step_operators.size())];
+      auto const& f = *fused_steps()[draw.below(static_cast<std::uint32_t>(fused_steps().size()))];
       if (plain && needs_functions(f.name)) continue;
       value made{{}, f.row};
       made.bytes.resize(op::detail::most_step_bytes);

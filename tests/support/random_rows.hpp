@@ -2,6 +2,7 @@
 // them: elementwise chains, residual additions, values that several ops read, views, updates in place, pins.
 #pragma once
 
+#include "fused_steps.hpp"
 #include "random_fused.hpp"
 
 #include <neap/ir/editor.hpp>
@@ -118,7 +119,7 @@ inline graph some_rows(random_stream& draw, std::uint32_t ops, random_rows_optio
         case 15:
         case 16: all = some_channel_norm(edit, x, of, statistic, draw); break;
         default: {
-          auto const& f = op::detail::step_operators[draw.below(op::detail::step_operators.size())];
+          auto const& f = *fused_steps()[draw.below(static_cast<std::uint32_t>(fused_steps().size()))];
           if (random_fused::needs_functions(f.name)) continue;
           alignas(8) std::byte bytes[op::detail::most_step_bytes];
           f.construct(bytes);

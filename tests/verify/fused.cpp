@@ -6,6 +6,7 @@
 #include <neap/report/plan_writer.hpp>
 #include <neap/train/fuse_elementwise.hpp>
 
+#include "../support/fused_steps.hpp"
 #include "../support/fusing_pass.hpp"
 #include "../support/random_elementwise.hpp"
 #include "../support/sanitized.hpp"
@@ -28,7 +29,7 @@ std::optional<op::fused> changed(op::fused p, std::vector<tensor_layout> const& 
   auto& bits = k < p.steps.rank() ? p.steps[k] : p.more_steps[k - p.steps.rank()];
   switch (draw.below(4)) {
     case 0: {
-      auto const& f = op::detail::step_operators[draw.below(op::detail::step_operators.size())];
+      auto const& f = *fused_steps()[draw.below(static_cast<std::uint32_t>(fused_steps().size()))];
       bits = (bits & ~std::int64_t{0xffff}) | f.row;
       break;
     }

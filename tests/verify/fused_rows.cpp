@@ -7,6 +7,7 @@
 #include <neap/train/fuse_elementwise.hpp>
 #include <neap/train/fuse_rows.hpp>
 
+#include "../support/fused_steps.hpp"
 #include "../support/fusing_pass.hpp"
 #include "../support/random_rows.hpp"
 #include "../support/sanitized.hpp"
@@ -29,7 +30,7 @@ void change_steps(extents& steps, std::int64_t inputs, random_stream& draw) {
   int const k = static_cast<int>(draw.below(static_cast<std::uint32_t>(steps.rank())));
   if (draw.below(2)) {
     steps[k] = (steps[k] & ~std::int64_t{0xffff}) |
-               op::detail::step_operators[draw.below(op::detail::step_operators.size())].row;
+               fused_steps()[draw.below(static_cast<std::uint32_t>(fused_steps().size()))]->row;
   } else {
     int const at = 24 + 8 * static_cast<int>(draw.below(2));
     steps[k] = (steps[k] & ~(std::int64_t{0xff} << at)) |

@@ -38,6 +38,12 @@ NEAP_HD NEAP_INLINE void round_to(dtype t, C* x, int n) {
   }
 }
 
+template <class Op>
+constexpr std::size_t arguments_of_step() {
+  if constexpr (op::scalar_operator<Op>) return Op::map_inputs;
+  else return std::is_same_v<Op, op::where> ? 3 : 1;
+}
+
 /// A program that computes in C: its interpreter, which does a pack of elements.
 template <class C>
 struct fused_program {
@@ -64,7 +70,7 @@ struct fused_program {
       auto const made = p.step(k);
       auto& s = step[k];
       constant += p.attributes_of(k, constant, s.functor);
-      s.place = static_cast<std::int8_t>(op::detail::step_places[static_cast<std::size_t>(made.row)]);
+      s.place = static_cast<std::int8_t>(op::detail::step_place(made.row));
       s.arguments = static_cast<std::int8_t>(op::detail::step_at(made.row)->arguments);
       for (int i = 0; i < s.arguments; ++i) {
         auto const v = made.operands[static_cast<std::size_t>(i)];
@@ -119,7 +125,7 @@ struct fused_program {
     for (int j = 0; j < length; ++j) y.at[j] = opaque(static_cast<C>(f(opaque(in[I].at[j])...)));
   }
   template <class Op>
-  static constexpr auto arguments_of = static_cast<std::size_t>(op::detail::step_arguments<Op>());
+  static constexpr std::size_t arguments_of = arguments_of_step<Op>();
   /// Step `s`, an operator of this type.
   template <class Op>
   NEAP_HD NEAP_INLINE static void compute(one_step const& s, values& y,
