@@ -1,7 +1,8 @@
 // What including and compiling costs: one CSV row a case with the seconds that the compiler computes (user) and that the
 // system spends for it, and its peak memory. The compilers are the arguments (default: the one that built this program).
 //
-//   - the umbrella in an empty program, and every header of a layer, with -fsyntax-only (best of three);
+//   - the umbrella in an empty program, that of range-v3 beside it, and every header of a layer, with -fsyntax-only (best
+//     of three);
 //   - README's program at -O2 -march=native, with the library compiled apart and in one command, as a program of one file
 //     and of several, and the same program with an operator of one's own, apart;
 //   - the six parts of neap/src.hpp, which compile the library for a program, once.
@@ -124,6 +125,7 @@ int main(int argc, char** argv) {
     std::string const look = "-fsyntax-only", make = "-O2 -march=native -c -o /dev/null ";
     std::string const apart = make + "-DNEAP_SEPARATE_COMPILATION";
     row("empty program", compile(compiler, including({}), look, 3));
+    row("range/v3/all.hpp", compile(compiler, including({"range/v3/all.hpp"}), look, 3));
     row("neap.hpp", compile(compiler, including({"neap/neap.hpp"}), look, 3));
     row("neap.hpp apart", compile(compiler, including({"neap/neap.hpp"}), look + " -DNEAP_SEPARATE_COMPILATION", 3));
     row("README's program apart", compile(compiler, program, apart, 1));

@@ -30,12 +30,14 @@
 #include <neap/mutate/impl/replay_facts.ipp>
 #include <neap/optimize/impl/fission_seeds.ipp>
 #include <neap/optimize/impl/held_at_peak.ipp>
+#include <neap/optimize/impl/pareto_front.ipp>
 #include <neap/optimize/impl/pin_guard.ipp>
 #include <neap/optimize/impl/policy_text.ipp>
 #include <neap/optimize/impl/search_options.ipp>
 #include <neap/optimize/impl/search_policy.ipp>
 #include <neap/optimize/impl/search_summary.ipp>
 #include <neap/optimize/impl/seen_candidates.ipp>
+#include <neap/optimize/impl/warm_start.ipp>
 #include <neap/optimize/search.hpp>
 
 #include <neap/optimize/planned_once.hpp>

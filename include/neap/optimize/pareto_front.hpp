@@ -3,7 +3,6 @@
 
 #include <neap/core/units.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -30,15 +29,8 @@ class pareto_front {
   std::vector<plan_cost> points_;
 };
 
-inline bool pareto_front::add(plan_cost p) {
-  auto const at = std::lower_bound(points_.begin(), points_.end(), p,
-                                   [](plan_cost const& a, plan_cost const& b) { return a.peak_bytes < b.peak_bytes; });
-  if (at != points_.begin() && at[-1].latency <= p.latency) return false;  // of the smaller ones the quickest
-  if (at != points_.end() && at->peak_bytes == p.peak_bytes && at->latency <= p.latency) return false;
-  auto const beaten = std::find_if(at, points_.end(), [&](plan_cost const& q) { return q.latency < p.latency; });
-  if (beaten == at) points_.insert(at, p);
-  else *at = p, points_.erase(at + 1, beaten);
-  return true;
-}
-
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/optimize/impl/pareto_front.ipp>
+#endif

@@ -10,10 +10,7 @@
 #include <neap/ir/graph.hpp>
 #include <neap/plan/plan.hpp>
 
-#include <algorithm>
 #include <concepts>
-#include <cstddef>
-#include <utility>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -23,7 +20,12 @@ namespace neap::inline v0 {
 /// worse. One that does not is still explored from. What a plan has that the search's moves do not make stays in it.
 class warm_start {
  public:
-  warm_start() = default;
+  warm_start();
+  warm_start(warm_start const&);
+  warm_start(warm_start&&) noexcept;
+  warm_start& operator=(warm_start const&);
+  warm_start& operator=(warm_start&&) noexcept;
+  ~warm_start();  // all of them as the compiler would write them, but only once
   /// A plan, or the answer of optimize(), for an external graph too.
   template <class Answer>
     requires(!std::same_as<Answer, warm_start>)
@@ -36,29 +38,21 @@ class warm_start {
   void add(plan<G> const& p) {
     plans_.push_back({placed_steps(p), op_graph(p.graph), p.original});
   }
-  void add(warm_start more) {
-    for (auto& p : more.plans_) plans_.push_back(std::move(p));
-  }
+  void add(warm_start more);
   std::vector<plan<op_graph>> const& plans() const { return plans_; }
   /// Whether any plan has ops in parts; ops that rules made.
-  bool runs_in_parts() const {
-    return std::any_of(plans_.begin(), plans_.end(), [](auto const& p) { return p.graph.runs_in_parts(); });
-  }
-  bool is_rewritten() const {
-    for (auto const& p : plans_)
-      for (auto o : p.graph.ops())
-        if (p.graph.record(o).rewritten) return true;
-    return false;
-  }
+  bool runs_in_parts() const;
+  bool is_rewritten() const;
 
   /// Plans of the graph with digest `program` become plans of that with digest `searched`: the same with more pins.
-  void rebind(digest const& program, digest const& searched) {
-    for (auto& p : plans_)
-      if (p.original == program) p.original = searched;
-  }
+  void rebind(digest const& program, digest const& searched);
 
  private:
   std::vector<plan<op_graph>> plans_;
 };
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/optimize/impl/warm_start.ipp>
+#endif
