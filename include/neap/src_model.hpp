@@ -125,6 +125,7 @@
 #include <neap/schedule/impl/order.ipp>
 #include <neap/schedule/impl/refine.ipp>
 #include <neap/schedule/impl/slide.ipp>
+#include <neap/simulate/impl/roofline.ipp>
 #include <neap/simulate/impl/simulator.ipp>
 #include <neap/train/impl/accumulate.ipp>
 #include <neap/train/impl/activation_recovery.ipp>

@@ -30,6 +30,7 @@
 #include <neap/mutate/impl/replay_facts.ipp>
 #include <neap/optimize/impl/fission_seeds.ipp>
 #include <neap/optimize/impl/held_at_peak.ipp>
+#include <neap/optimize/impl/optimize.ipp>
 #include <neap/optimize/impl/pareto_front.ipp>
 #include <neap/optimize/impl/pin_guard.ipp>
 #include <neap/optimize/impl/policy_text.ipp>

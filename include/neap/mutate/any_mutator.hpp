@@ -72,9 +72,7 @@ class any_mutator {
 
   template <class M>
     requires(!std::same_as<std::remove_cvref_t<M>, any_mutator>)
-  any_mutator(M m) : make_(std::make_shared<model<M>>(std::move(m))) {
-    detail::check_leaf<M, G>();
-  }
+  any_mutator(M m);
   stream operator()(candidate<G> const& c) const { return stream(make_->streams(c)); }
   permissions allows() const { return make_->allows(); }
 
@@ -95,5 +93,13 @@ class any_mutator {
   };
   std::shared_ptr<base const> make_;
 };
+
+// Apart from the class, so that a program may have it once for a pipeline (optimize/planned_once.hpp).
+template <class G>
+template <class M>
+  requires(!std::same_as<std::remove_cvref_t<M>, any_mutator<G>>)
+any_mutator<G>::any_mutator(M m) : make_(std::make_shared<model<M>>(std::move(m))) {
+  detail::check_leaf<M, G>();
+}
 
 }  // namespace neap::inline v0

@@ -129,15 +129,29 @@ namespace detail {
 
 inline constexpr as_mutated no_scheduler{};
 
+/// What the options of one call of optimize make.
+struct search_request {
+  search_request();
+  search_request(search_request const&) = delete;
+  search_request& operator=(search_request const&) = delete;
+  ~search_request();
+
+  search_options options;
+  schedule original;  // empty: the order of the ids
+};
+
+/// Where no cost model is given: the graph's own latencies, else the roofline of a 2-core host.
+given_or<roofline> const& default_cost();
+
 /// The same from the orders that search_from_orders knows.
 template <class G, class Moves, class Cost, class Scheduler>
-optimized<G> search(G const& program, Moves const& moves, Cost const& cost, schedule& original,
-                    search_options const& options, Scheduler const& scheduler) {
+optimized<G> search(G const& program, Moves const& moves, Cost const& cost, search_request& request,
+                    Scheduler const& scheduler) {
   check_leaf<Moves, G>();
   static_assert(check_cost_model<Cost, G>());
   check_search<G>();
-  return search_from_orders(program, any_mutator<G>(moves), cost_model_ref<G>(cost), original, options,
-                            scheduler_ref<G>(scheduler));
+  return search_with_pins(program, any_mutator<G>(moves), cost_model_ref<G>(cost), request.original, request.options,
+                          scheduler_ref<G>(scheduler));
 }
 
 }  // namespace detail
@@ -172,37 +186,27 @@ optimized<G> search(G const& program, Moves const& moves, Cost const& cost, sche
 template <class P, class Moves, class... Option>
 auto optimize(P const& step, Moves const& moves, Option const&... option) {
   using G = detail::graph_type_in<P>;
-  search_options options;
-  schedule original;
+  detail::search_request request;
+  auto& options = request.options;
   (detail::set_all_options(options, option), ...);  // first: the others are changes to it, wherever they stand
-  given_or<roofline> const otherwise{roofline::host(2)};
+  auto const& otherwise = detail::default_cost();
   if constexpr (std::derived_from<G, op_graph>) {
-    G const& program = detail::graph_in(step);
-    (detail::set_option<G, G>(options, original, option), ...);
+    (detail::set_option<G, G>(options, request.original, option), ...);
     auto const& cost = detail::option_among<detail::is_cost<G>>(otherwise, option...);
     auto const& scheduler = detail::option_among<detail::is_scheduler<G>>(detail::no_scheduler, option...);
-    if (options.pins.empty()) return detail::search(program, moves, cost, original, options, scheduler);
-    auto const with_pins = pinned(program, options.pins);
-    options.warm.rebind(program.digest(), with_pins.digest());
-    auto found = detail::search(with_pins, moves, cost, original, options, scheduler);
-    found.placed.original = program.digest();
-    return found;
+    return detail::search<G>(detail::graph_in(step), moves, cost, request, scheduler);
   } else if constexpr (detail::is_external_graph<G>()) {
     if constexpr (detail::moves_external<Moves>()) {
       G const& owner = detail::graph_in(step);
-      (detail::set_option<G, external_graph>(options, original, option), ...);
+      (detail::set_option<G, external_graph>(options, request.original, option), ...);
       auto const& cost = detail::option_among<detail::is_cost<G>>(otherwise, option...);
       auto const& transfers = detail::option_among<detail::is_cost<external_graph>>(otherwise, option...);
       auto const& scheduler =
           detail::option_among<detail::is_scheduler<external_graph>>(detail::no_scheduler, option...);
       auto image = image_of(owner, [&](op_id o) { return static_cast<seconds_t>(cost(owner, o)); });
-      auto const program = image.program.digest();
-      image.program = pinned(std::move(image.program), options.pins);
-      options.warm.rebind(program, image.program.digest());
-      auto found = detail::search(image.program, moves, detail::image_cost{transfers}, original, options, scheduler);
-      found.placed.original = program;
+      auto found = detail::search(image.program, moves, detail::image_cost{transfers}, request, scheduler);
       auto told = detail::tell_owner(owner, image, std::move(found));
-      told.original = simulate(owner, original, cost, options.memory);
+      told.original = simulate(owner, request.original, cost, options.memory);
       return told;
     }
   }
@@ -211,5 +215,6 @@ auto optimize(P const& step, Moves const& moves, Option const&... option) {
 }  // namespace neap::inline v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/optimize/impl/optimize.ipp>
 #include <neap/optimize/search.hpp>
 #endif

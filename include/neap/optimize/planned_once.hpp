@@ -5,6 +5,8 @@
 #include <neap/core/separate_compilation.hpp>
 #include <neap/ir/standard_operators.hpp>
 #include <neap/memory/make_plan.hpp>
+#include <neap/mutate/any_mutator.hpp>
+#include <neap/mutate/default_moves.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/optimize/search_call.hpp>
@@ -13,6 +15,8 @@
 #include <neap/simulate/lower_bound.hpp>
 #include <neap/simulate/roofline.hpp>
 #include <neap/simulate/simulator.hpp>
+
+#include <type_traits>
 
 namespace neap::inline v0 {
 
@@ -33,22 +37,28 @@ NEAP_INSTANTIATE_ONCE(std::string recompute::describe(candidate<graph> const&) c
 NEAP_INSTANTIATE_ONCE(bool swap_out::edit(candidate<graph> const&, replay_facts const&, graph_edit&) const);
 NEAP_INSTANTIATE_ONCE(std::string swap_out::describe(candidate<graph> const&) const);
 
+NEAP_INSTANTIATE_ONCE(seconds_t roofline::operator()(graph const&, op_id) const);
+NEAP_INSTANTIATE_ONCE(seconds_t roofline::given(graph const&, op_id) const);
+NEAP_INSTANTIATE_ONCE(seconds_t given_or<roofline>::operator()(graph const&, op_id) const);
+
+NEAP_INSTANTIATE_ONCE(any_mutator<graph>::any_mutator(std::remove_const_t<decltype(default_moves)>));
+
 namespace detail {
 NEAP_INSTANTIATE_ONCE(plain_vector<scored<recompute>> find_recomputations::operator()(candidate<graph> const&) const);
 NEAP_INSTANTIATE_ONCE(plain_vector<scored<swap_out>> find_swaps::operator()(candidate<graph> const&) const);
 NEAP_INSTANTIATE_ONCE(optimized<graph> search_from(graph const&, any_mutator<graph> const&, cost_model_ref<graph>,
                                                    schedule const&, std::span<schedule const>, search_options const&,
                                                    scheduler_ref<graph>));
-NEAP_INSTANTIATE_ONCE(optimized<graph> search_from_orders(graph const&, any_mutator<graph> const&,
-                                                          cost_model_ref<graph>, schedule&, search_options const&,
-                                                          scheduler_ref<graph>));
+NEAP_INSTANTIATE_ONCE(optimized<graph> search_with_pins(graph const&, any_mutator<graph> const&, cost_model_ref<graph>,
+                                                        schedule&, search_options&, scheduler_ref<graph>));
 NEAP_INSTANTIATE_ONCE(optimized<external_graph> search_from(external_graph const&, any_mutator<external_graph> const&,
                                                             cost_model_ref<external_graph>, schedule const&,
                                                             std::span<schedule const>, search_options const&,
                                                             scheduler_ref<external_graph>));
-NEAP_INSTANTIATE_ONCE(optimized<external_graph> search_from_orders(
-    external_graph const&, any_mutator<external_graph> const&, cost_model_ref<external_graph>, schedule&,
-    search_options const&, scheduler_ref<external_graph>));
+NEAP_INSTANTIATE_ONCE(optimized<external_graph> search_with_pins(external_graph const&,
+                                                                 any_mutator<external_graph> const&,
+                                                                 cost_model_ref<external_graph>, schedule&,
+                                                                 search_options&, scheduler_ref<external_graph>));
 }  // namespace detail
 
 }  // namespace neap::inline v0

@@ -3,6 +3,7 @@
 // over a set of operators of their own; all other programs have it already.
 #pragma once
 
+#include <neap/ir/pin_rules.hpp>
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/optimize/best_first.hpp>
 #include <neap/optimize/held_at_peak.hpp>
@@ -41,6 +42,8 @@ optimized<G> search_from(G const& program, any_mutator<G> const& moves, cost_mod
   return found;
 }
 
+/// Searches from the original order, which is made the order of the ids if it is empty, from the memory-greedy one, of small
+/// programs from the best one, and from the scheduler's.
 template <class G>
 optimized<G> search_from_orders(G const& program, any_mutator<G> const& moves, cost_model_ref<G> cost,
                                 schedule& original, search_options const& options, scheduler_ref<G> scheduler) {
@@ -58,6 +61,17 @@ optimized<G> search_from_orders(G const& program, any_mutator<G> const& moves, c
       throw_error({"optimize: the scheduler's order is wrong: ", valid.message()});
   }
   return search_from(program, moves, cost, original, seeds, options, scheduler);
+}
+
+template <class G>
+optimized<G> search_with_pins(G const& program, any_mutator<G> const& moves, cost_model_ref<G> cost, schedule& original,
+                              search_options& options, scheduler_ref<G> scheduler) {
+  if (options.pins.empty()) return search_from_orders(program, moves, cost, original, options, scheduler);
+  auto const with_pins = pinned(program, options.pins);
+  options.warm.rebind(program.digest(), with_pins.digest());
+  auto found = search_from_orders(with_pins, moves, cost, original, options, scheduler);
+  found.placed.original = program.digest();
+  return found;
 }
 
 }  // namespace neap::inline v0::detail

@@ -30,10 +30,10 @@ optimized<G> search_from(G const& program, any_mutator<G> const& moves, cost_mod
                          schedule const& original, std::span<schedule const> seeds, search_options const& options,
                          scheduler_ref<G> scheduler);
 
-/// Searches from the original order, which is made the order of the ids if it is empty, from the memory-greedy one, of small
-/// programs from the best one, and from the scheduler's.
+/// Searches the graph with the options' pins from the orders that search_from_orders knows. The answer is of `program`, and
+/// `original` is made the order of the ids if it is empty.
 template <class G>
-optimized<G> search_from_orders(G const& program, any_mutator<G> const& moves, cost_model_ref<G> cost,
-                                schedule& original, search_options const& options, scheduler_ref<G> scheduler);
+optimized<G> search_with_pins(G const& program, any_mutator<G> const& moves, cost_model_ref<G> cost, schedule& original,
+                              search_options& options, scheduler_ref<G> scheduler);
 
 }  // namespace neap::inline v0::detail

@@ -58,14 +58,19 @@ struct given_or {
   Model other;
   template <class G>
     requires cost_model_for<Model, G>
-  seconds_t operator()(G const& g, op_id o) const {
-    seconds_t t;
-    if constexpr (requires { other.given(g, o); }) t = other.given(g, o);
-    else t = flow::seconds(g, o);
-    return t >= 0 ? t : other(g, o);
-  }
+  seconds_t operator()(G const& g, op_id o) const;
 };
 template <class Model>
 given_or(Model) -> given_or<Model>;
+
+template <class Model>
+template <class G>
+  requires cost_model_for<Model, G>
+seconds_t given_or<Model>::operator()(G const& g, op_id o) const {
+  seconds_t t;
+  if constexpr (requires { other.given(g, o); }) t = other.given(g, o);
+  else t = flow::seconds(g, o);
+  return t >= 0 ? t : other(g, o);
+}
 
 }  // namespace neap::inline v0

@@ -8,10 +8,10 @@
 // An op without work takes no time.
 #pragma once
 
+#include <neap/core/separate_compilation.hpp>
 #include <neap/plan/durations.hpp>
 #include <neap/simulate/cost_model.hpp>
 
-#include <algorithm>
 #include <concepts>
 #include <string_view>
 
@@ -50,65 +50,19 @@ struct roofline : device_figures {
   void set_rate(dtype t, double r) { flops_per_second[static_cast<std::size_t>(t)] = r; }
 
   template <class G>
-  seconds_t operator()(G const& g, op_id o) const {
-    if (flow::is_view(g, o)) return 0;
-    if (!free_ops.empty())
-      if (auto const name = detail::operator_name(g, o); !name.empty())
-        for (auto const& f : free_ops)
-          if (f == name) return 0;
-    auto const w = flow::cost(g, o);
-    double const bytes = w.read + w.written;
-    if (auto const s = flow::stream(g, o); s != op_stream::compute) {
-      auto const link = s == op_stream::to_host ? to_host_bytes_per_second : to_device_bytes_per_second;
-      return link_latency + (link > 0 ? bytes / link : 0);
-    }
-    return of_work(w.flops, bytes, detail::rate_type(g, o));
-  }
+  seconds_t operator()(G const& g, op_id o) const;
   /// An op of the compute stream with so much to do; what has nothing to do is not launched.
-  seconds_t of_work(double flops, double bytes, dtype type) const {
-    if (flops <= 0 && bytes <= 0) return 0;
-    seconds_t t = 0;
-    if (auto const r = rate(type); r > 0 && flops > 0) t = (flops + half_flops) / r;
-    if (bytes_per_second > 0 && bytes > 0) t = std::max(t, (bytes + half_bytes) / bytes_per_second);
-    return launch + t;
-  }
+  seconds_t of_work(double flops, double bytes, dtype type) const;
   /// The latency that came with an op, negative if none did. A part of an op takes of that op's latency what this device
   /// would take for the part beside the whole.
   template <class G>
-  seconds_t given(G const& g, op_id o) const {
-    if constexpr (std::derived_from<G, op_graph>)
-      if (auto const* x = g.template as<op::opaque>(o); x && x->seconds >= 0 && x->is_part()) {
-        auto const type = detail::rate_type(g, o);
-        auto const whole = of_work(x->whole_flops, x->whole_bytes, type);
-        if (whole > 0) return x->seconds * of_work(x->flops, x->read + x->written, type) / whole;
-      }
-    return flow::seconds(g, o);
-  }
+  seconds_t given(G const& g, op_id o) const;
 
   /// Some cores of a host: OpenBLAS at 100 GFLOP/s a core in f32, a spill file at 1 GB/s.
-  static roofline host(int threads) {
-    auto const n = static_cast<double>(std::max(threads, 1));
-    roofline r;
-    r.set_rate(dtype::f32, 100e9 * n), r.set_rate(dtype::f64, 50e9 * n);
-    r.bytes_per_second = std::min(10e9 * n, 80e9);
-    r.launch = 1e-6;
-    r.half_flops = 1e5 * n, r.half_bytes = 1e4 * n;
-    r.to_host_bytes_per_second = r.to_device_bytes_per_second = 1e9;
-    r.link_latency = 20e-6;
-    return r;
-  }
+  static roofline host(int threads);
   /// The yardstick of the exported PyTorch graphs, like an H100: 50 TFLOP/s in f32, 400 in 16 bits, 3 TB/s, 3 us a
   /// launch, no saturation; PCIe 5 beside it.
-  static roofline h100_like() {
-    roofline r;
-    r.set_rate(dtype::f32, 50e12), r.set_rate(dtype::f64, 50e12);
-    r.set_rate(dtype::bf16, 400e12), r.set_rate(dtype::f16, 400e12);
-    r.bytes_per_second = 3e12;
-    r.launch = 3e-6;
-    r.to_host_bytes_per_second = r.to_device_bytes_per_second = 50e9;
-    r.link_latency = 5e-6;
-    return r;
-  }
+  static roofline h100_like();
 
   // Devices by their makers' figures: products without sparsity, f32 not rounded to tf32; the link is what PCI Express
   // carries one way (16 lanes: version 4 31.5 GB/s, version 5 63.0 GB/s). No maker states the cost of a launch or the work
@@ -117,31 +71,51 @@ struct roofline : device_figures {
 
   /// NVIDIA A100 80GB SXM: f32 19.5, f64 9.7, 16 bits 312 TFLOP/s, 2039 GB/s, PCIe 4 (data sheet "NVIDIA A100 Tensor Core
   /// GPU", 2021).
-  static roofline a100() { return gpu(19.5e12, 9.7e12, 312e12, 2039e9, 31.5e9); }
+  static roofline a100();
   /// NVIDIA H100 SXM: f32 67, f64 34, 16 bits 989 TFLOP/s, 3350 GB/s, PCIe 5 (data sheet "NVIDIA H100 Tensor Core GPU",
   /// 2023, which states 1979 with sparsity).
-  static roofline h100() { return gpu(67e12, 34e12, 989e12, 3350e9, 63e9); }
+  static roofline h100();
   /// NVIDIA H200 SXM: an H100 with 4800 GB/s (data sheet "NVIDIA H200 Tensor Core GPU", 2024).
-  static roofline h200() { return gpu(67e12, 34e12, 989e12, 4800e9, 63e9); }
+  static roofline h200();
   /// NVIDIA GeForce RTX 3090: f32 35.6, f64 a 64th of it, 16 bits with sums in f32 71 TFLOP/s, 936 GB/s, PCIe 4 (white paper
   /// "NVIDIA Ampere GA102 GPU Architecture", 2020).
-  static roofline rtx3090() { return gpu(35.6e12, 0.556e12, 71e12, 936e9, 31.5e9); }
+  static roofline rtx3090();
   /// NVIDIA GeForce RTX 4090: f32 82.6, f64 a 64th of it, 16 bits with sums in f32 165.2 TFLOP/s, 1008 GB/s, PCIe 4 (white
   /// paper "NVIDIA Ada GPU Architecture", 2022).
-  static roofline rtx4090() { return gpu(82.6e12, 1.29e12, 165.2e12, 1008e9, 31.5e9); }
+  static roofline rtx4090();
 
  private:
-  static roofline gpu(double f32, double f64, double half, double bandwidth, double link) {
-    roofline r;
-    r.set_rate(dtype::f32, f32), r.set_rate(dtype::f64, f64);
-    r.set_rate(dtype::bf16, half), r.set_rate(dtype::f16, half);
-    r.bytes_per_second = bandwidth;
-    r.launch = 1.5e-6;
-    r.half_bytes = 1e-6 * bandwidth, r.half_flops = 2e-6 * f32;
-    r.to_host_bytes_per_second = r.to_device_bytes_per_second = link;
-    r.link_latency = 5e-6;
-    return r;
-  }
+  static roofline gpu(double f32, double f64, double half, double bandwidth, double link);
 };
 
+template <class G>
+seconds_t roofline::operator()(G const& g, op_id o) const {
+  if (flow::is_view(g, o)) return 0;
+  if (!free_ops.empty())
+    if (auto const name = detail::operator_name(g, o); !name.empty())
+      for (auto const& f : free_ops)
+        if (f == name) return 0;
+  auto const w = flow::cost(g, o);
+  double const bytes = w.read + w.written;
+  if (auto const s = flow::stream(g, o); s != op_stream::compute) {
+    auto const link = s == op_stream::to_host ? to_host_bytes_per_second : to_device_bytes_per_second;
+    return link_latency + (link > 0 ? bytes / link : 0);
+  }
+  return of_work(w.flops, bytes, detail::rate_type(g, o));
+}
+template <class G>
+seconds_t roofline::given(G const& g, op_id o) const {
+  if constexpr (std::derived_from<G, op_graph>)
+    if (auto const* x = g.template as<op::opaque>(o); x && x->seconds >= 0 && x->is_part()) {
+      auto const type = detail::rate_type(g, o);
+      auto const whole = of_work(x->whole_flops, x->whole_bytes, type);
+      if (whole > 0) return x->seconds * of_work(x->flops, x->read + x->written, type) / whole;
+    }
+  return flow::seconds(g, o);
+}
+
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/simulate/impl/roofline.ipp>
+#endif
