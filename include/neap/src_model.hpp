@@ -99,6 +99,7 @@
 #include <neap/model/impl/parameters.ipp>
 #include <neap/model/impl/pins.ipp>
 #include <neap/model/impl/precision.ipp>
+#include <neap/model/impl/program.ipp>
 #include <neap/model/impl/sample_form.ipp>
 #include <neap/model/impl/scope.ipp>
 #include <neap/model/impl/storage.ipp>

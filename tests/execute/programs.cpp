@@ -170,10 +170,12 @@ std::string run_one(program_form const& f, Optimizer const& how, std::size_t pla
       gradients.clear();
       // eager_step, and what it was told
       auto const at = std::source_location::current();
-      auto numbers = neap::detail::numbers_of(optimizer, options, state, at);
+      auto numbers = neap::detail::numbers_of(neap::detail::optimizer_ref(optimizer), options, state, at);
       numbers.set({}, at);
-      auto const made =
-          neap::detail::take_step(model, sample_of<Sample>(b), run_model, optimizer, state, options, numbers, at);
+      auto const batch = sample_of<Sample>(b);
+      auto const made = neap::detail::take_step(
+          {neap::detail::model_ref(model), {run_model, model, batch}, neap::detail::optimizer_ref(optimizer)}, state,
+          options, numbers, at);
       if (eager.empty()) seen.first_loss = made.loss.template item<double>();
       if (std::isfinite(made.loss.template item<double>())) ++seen.finite;
       eager.push_back({bytes_of(made.loss.ref()), gradients, {}, {}});

@@ -141,45 +141,17 @@ class batch_runner {
 
   /// The program for a batch's types, its inputs bound to the batch's memory. Results of an earlier run lie in the
   /// arena, where this run writes, and so may weights and buffers be written: as a part of the batch they are copied.
-  template <class Sample>
-  bound& bind(Sample const& batch, std::source_location at) {
-    if (auto const* r = first().moved_away())
-      refuse(at,
-             "the model has \"" + r->name +
-                 "\" in other memory than the plan was bound to, by std::move, by a temporary that was assigned, or "
-                 "by another element type: assign a variable, whose data are copied, or make step and " +
-                 std::string(who_) + " anew");
-    auto& b = size_of(batch, at);
-    if (storages_elsewhere.load(std::memory_order_relaxed) > 0) b.settle_residents();
-    each_tensor(batch, [&](std::size_t k, tensor const& x) {
-      if (!x.layout(at).is_dense())
-        refuse(at, "tensor " + std::to_string(k) + " of the batch is not dense: give contiguous(...)");
-      auto const from = x.ref(at);
-      bool const is_written = lies_in(options_.memory, from.data) || b.writes_to(from.data);
-      b.run->bind(b.inputs[k], is_written ? copied(k, from) : from.data);
-      b.hold(k, x);
-    });
-    return b;
-  }
+  bound& bind(sample_ref batch, std::source_location at);
   /// A program of this has run: its outputs may be read until the next run.
   void has_run(bound const& b) { running_ = &b; }
   /// Traces and plans the program for samples of these types, if it is not there yet.
-  template <class Sample>
-  bound& prepare(Sample const& sample, std::source_location at) {
-    return size_of(sample, at);
-  }
+  bound& prepare(sample_ref sample, std::source_location at) { return size_of(sample, at); }
   /// Copies weights and states that a device has to the model's memory.
   void sync() {
     for (auto const& s : sizes_) s->run->sync();
   }
   /// Takes a plan for another size.
-  void add(Program const& step, plan<basic_graph<Ops>> const& p, std::source_location at) {
-    if (p.arena_bytes > room(p))
-      refuse(at, "the plan for this size needs " + needed(p.arena_bytes - p.resident_bytes) +
-                     ": plan the largest batch first");
-    sizes_.push_back(std::make_unique<bound>(step, p, *backend_, options_, at));
-    sizes_.back()->stays = true;
-  }
+  void add(Program const& step, plan<basic_graph<Ops>> const& p, std::source_location at);
 
   bound const& first() const { return *sizes_.front(); }
   std::vector<std::unique_ptr<bound>> const& sizes() const { return sizes_; }
@@ -188,18 +160,12 @@ class batch_runner {
   [[noreturn]] void refuse(std::source_location at, std::string const& what) const {
     throw_error(context_access::place(at), {who_, ": ", what});
   }
-  void* copied(std::size_t k, tensor_ref const& x) {
-    if (copies_.size() <= k) copies_.resize(k + 1);
-    auto const bytes = static_cast<std::size_t>(x.count() * neap::size_of(x.element));
-    if (copies_[k].bytes() < bytes) copies_[k] = byte_block(bytes, 64);
-    if (bytes > 0) std::memcpy(copies_[k].data(), x.data, bytes);
-    return copies_[k].data();
-  }
+  void* copied(std::size_t k, tensor_ref const& x);
   /// f(number, tensor) for the batch's tensors. Takes no memory.
-  template <class Sample, class F>
-  static std::size_t each_tensor(Sample const& batch, F const& f) {
+  template <class F>
+  static std::size_t each_tensor(sample_ref batch, F const& f) {
     std::size_t k = 0;
-    for_each_tensor(const_cast<Sample&>(batch), [&](tensor const& x, auto const&) {
+    batch.tensors().each_tensor([&](tensor const& x, auto const&) {
       if (!x.is_empty()) f(k++, x);
     });
     return k;
@@ -211,27 +177,7 @@ class batch_runner {
            std::to_string(first().run->arena_bytes());
   }
 
-  template <class Sample>
-  bound& size_of(Sample const& batch, std::source_location at) {
-    if (auto const other = first().step.form.difference(batch); !other.empty()) refuse(at, other);
-    auto const& sample = first().types;
-    for (auto const& s : sizes_) {
-      bool same = true;
-      auto const n = each_tensor(batch, [&](std::size_t k, tensor const& x) {
-        same = same && k < s->types.size() && x.type(at) == s->types[k];
-      });
-      if (n != sample.size())
-        refuse(at, "the batch has " + std::to_string(n) + " tensors, the sample had " + std::to_string(sample.size()));
-      if (same) return s->last_used = ++uses_, *s;
-    }
-    each_tensor(batch, [&](std::size_t k, tensor const& x) {
-      auto const& s = sample[k];
-      if (x.element() != s.element || x.rank() != s.rank() || (!first().step.recipe && !(x.type() == s)))
-        refuse(at, "tensor " + std::to_string(k) + " of the batch is " + to_string(x.type()) + ", the sample's was " +
-                       to_string(s) + (x.element() != s.element ? ": cast it" : ""));
-    });
-    return planned(first().step.recipe->for_sample(&batch, &sample_type<Sample>, first().step, at), at);
-  }
+  bound& size_of(sample_ref batch, std::source_location at);
   /// Plans and keeps the program for another size.
   bound& planned(Program step, std::source_location at);
   /// Lets the least recently used sizes go until there is room for one more.
@@ -255,6 +201,67 @@ batch_runner<Program, Ops, Backend>::batch_runner(Program const& step, plan<basi
       who_(who) {
   sizes_.push_back(std::make_unique<bound>(step, p, backend, options, at));
   sizes_.front()->run->share_memory(options_);
+}
+
+template <class Program, class Ops, class Backend>
+auto batch_runner<Program, Ops, Backend>::bind(sample_ref batch, std::source_location at) -> bound& {
+  if (auto const* r = first().moved_away())
+    refuse(at, "the model has \"" + r->name +
+                   "\" in other memory than the plan was bound to, by std::move, by a temporary that was assigned, or "
+                   "by another element type: assign a variable, whose data are copied, or make step and " +
+                   std::string(who_) + " anew");
+  auto& b = size_of(batch, at);
+  if (storages_elsewhere.load(std::memory_order_relaxed) > 0) b.settle_residents();
+  each_tensor(batch, [&](std::size_t k, tensor const& x) {
+    if (!x.layout(at).is_dense())
+      refuse(at, "tensor " + std::to_string(k) + " of the batch is not dense: give contiguous(...)");
+    auto const from = x.ref(at);
+    bool const is_written = lies_in(options_.memory, from.data) || b.writes_to(from.data);
+    b.run->bind(b.inputs[k], is_written ? copied(k, from) : from.data);
+    b.hold(k, x);
+  });
+  return b;
+}
+
+template <class Program, class Ops, class Backend>
+void batch_runner<Program, Ops, Backend>::add(Program const& step, plan<basic_graph<Ops>> const& p,
+                                              std::source_location at) {
+  if (p.arena_bytes > room(p))
+    refuse(at, "the plan for this size needs " + needed(p.arena_bytes - p.resident_bytes) +
+                   ": plan the largest batch first");
+  sizes_.push_back(std::make_unique<bound>(step, p, *backend_, options_, at));
+  sizes_.back()->stays = true;
+}
+
+template <class Program, class Ops, class Backend>
+void* batch_runner<Program, Ops, Backend>::copied(std::size_t k, tensor_ref const& x) {
+  if (copies_.size() <= k) copies_.resize(k + 1);
+  auto const bytes = static_cast<std::size_t>(x.count() * neap::size_of(x.element));
+  if (copies_[k].bytes() < bytes) copies_[k] = byte_block(bytes, 64);
+  if (bytes > 0) std::memcpy(copies_[k].data(), x.data, bytes);
+  return copies_[k].data();
+}
+
+template <class Program, class Ops, class Backend>
+auto batch_runner<Program, Ops, Backend>::size_of(sample_ref batch, std::source_location at) -> bound& {
+  if (auto const other = first().step.form.difference(batch); !other.empty()) refuse(at, other);
+  auto const& sample = first().types;
+  for (auto const& s : sizes_) {
+    bool same = true;
+    auto const n = each_tensor(batch, [&](std::size_t k, tensor const& x) {
+      same = same && k < s->types.size() && x.type(at) == s->types[k];
+    });
+    if (n != sample.size())
+      refuse(at, "the batch has " + std::to_string(n) + " tensors, the sample had " + std::to_string(sample.size()));
+    if (same) return s->last_used = ++uses_, *s;
+  }
+  each_tensor(batch, [&](std::size_t k, tensor const& x) {
+    auto const& s = sample[k];
+    if (x.element() != s.element || x.rank() != s.rank() || (!first().step.recipe && !(x.type() == s)))
+      refuse(at, "tensor " + std::to_string(k) + " of the batch is " + to_string(x.type()) + ", the sample's was " +
+                     to_string(s) + (x.element() != s.element ? ": cast it" : ""));
+  });
+  return planned(first().step.recipe->for_sample(batch.get(), batch.type(), first().step, at), at);
 }
 
 template <class Program, class Ops, class Backend>

@@ -42,88 +42,36 @@ class trainer {
   template <class Sample>
   double operator()(Sample const& batch, step_settings const& settings = {},
                     std::source_location at = std::source_location::current()) {
-    runner_.first().step.freezing.require_unchanged("trainer", at);
-    auto& b = runner_.bind(batch, at);
-    b.step.set(settings, at);
-    detail::step_attempt attempt(b.step.state);
-    detail::with_place(at, [&] { (*b.run)(); });
-    attempt.finish();
-    runner_.has_run(b);
-    last_ = &b, has_run_ = true;
-    auto const l = b.value(b.step.loss);
-    return detail::element_as<double>(l.data, l.element, 0);
+    return run_step(detail::sample_ref(batch), settings, at);
   }
 
   /// Copies weights, states and statistics to the model's memory. On the host they are there already. On a device they stay
   /// there from step to step: a tensor that is read (or saved) is copied back by itself, all of them at the trainer's end;
   /// addresses of elements that were taken before a step are up to date after sync() alone. Throws neap::error if a copy
   /// fails.
-  void sync(std::source_location at = std::source_location::current()) {
-    detail::with_place(at, [&] { runner_.sync(); });
-  }
+  void sync(std::source_location at = std::source_location::current());
 
   /// Plans the step for samples of these extents now, not when such a batch comes. Throws neap::error, as a run does,
   /// if no plan is found within the arena; weights and states are as they were. Complexity: a trace and a simulation;
   /// where a search is needed, up to execution_options::sizes.search.
   template <class Sample>
   void prepare(Sample const& sample, std::source_location at = std::source_location::current()) {
-    runner_.prepare(sample, at);
+    runner_.prepare(detail::sample_ref(sample), at);
   }
   /// Takes a plan for another size. Throws neap::error if the step is not one of the same model and states
   /// (training_options::state).
   void add(training_program<Ops> const& step, plan<basic_graph<Ops>> const& p,
-           std::source_location at = std::source_location::current()) {
-    auto const& first = runner_.first().step;
-    bool same = step.state.counter().storage() == first.state.counter().storage();
-    for (auto const& r : step.residents) {
-      bool const is_trained = std::find(step.weights.begin(), step.weights.end(), r.value) != step.weights.end();
-      same = same && (!is_trained || std::any_of(first.residents.begin(), first.residents.end(), [&](auto const& own) {
-               return own.holder.storage() == r.holder.storage();
-             }));
-    }
-    if (!same)
-      throw_error(context_access::place(at),
-                  {"trainer: add() takes a step of the model and the states that it trains: make both steps with "
-                   "training_options{.state = &state}"});
-    runner_.add(step, p, at);
-  }
+           std::source_location at = std::source_location::current());
 
   /// The last step's outputs beside the loss. The tensor looks at the step's own memory: the next step overwrites it.
   /// (It may be a part of the next batch.)
   /// Throws neap::error if no step has run, or the step has no such output.
-  tensor output(std::string_view name, std::source_location at = std::source_location::current()) const {
-    std::string known;
-    for (auto const& o : last_->step.outputs) {
-      if (o.name == name && !has_run_)
-        throw_error(context_access::place(at),
-                    {"trainer: no step has run, \"", o.name, "\" is not known before: run a batch first"});
-      if (o.name == name) return detail::borrowed(last_->value(o.value));
-      known += (known.empty() ? "" : ", ") + o.name;
-    }
-    throw_error(context_access::place(at), {"trainer: the step has no output \"", name, "\"",
-                                            (known.empty() ? std::string() : "; it has " + known)});
-  }
+  tensor output(std::string_view name, std::source_location at = std::source_location::current()) const;
 
   /// The gradient of a weight, by its path, as the last step has used it: after clipping. Needs
   /// training_options::keep_gradients; what output() says of its memory is so of this one's.
   /// Throws neap::error if no step has run, gradients are not kept, or none of the trained weights has this path.
-  tensor gradient(std::string_view weight, std::source_location at = std::source_location::current()) const {
-    auto const& s = last_->step;
-    auto const refuse = [&](std::string const& why) {
-      throw_error(context_access::place(at), {"trainer: the gradient of \"", weight, "\" is not known: ", why});
-    };
-    if (s.gradients.empty()) refuse("make the step with training_options{.keep_gradients = true}");
-    std::vector<named_tensor> trained;
-    for (std::size_t i = 0; i < s.weights.size(); ++i)
-      for (auto const& r : s.residents) {
-        if (r.value != s.weights[i]) continue;
-        if (r.name == weight && !has_run_) refuse("no step has run, run a batch first");
-        if (r.name == weight) return detail::borrowed(last_->value(s.gradients[i]));
-        trained.push_back({r.name, r.holder});
-      }
-    refuse("no weight that the loss depends on has this path" + detail::names_of(trained));
-    return {};
-  }
+  tensor gradient(std::string_view weight, std::source_location at = std::source_location::current()) const;
 
   executable<Ops, Backend> const& program() const { return *runner_.first().run; }
   /// How many sizes of batches are planned and kept, the first included: at most execution_options::sizes.kept beside
@@ -134,10 +82,84 @@ class trainer {
 
  private:
   using runner = detail::batch_runner<training_program<Ops>, Ops, Backend>;
+
+  double run_step(detail::sample_ref batch, step_settings const& settings, std::source_location at);
+
   runner runner_;
   typename runner::bound const* last_;
   bool has_run_ = false;
 };
+
+template <class Ops, class Backend>
+double trainer<Ops, Backend>::run_step(detail::sample_ref batch, step_settings const& settings,
+                                       std::source_location at) {
+  runner_.first().step.freezing.require_unchanged("trainer", at);
+  auto& b = runner_.bind(batch, at);
+  b.step.set(settings, at);
+  detail::step_attempt attempt(b.step.state);
+  detail::with_place(at, [&] { (*b.run)(); });
+  attempt.finish();
+  runner_.has_run(b);
+  last_ = &b, has_run_ = true;
+  auto const l = b.value(b.step.loss);
+  return detail::element_as<double>(l.data, l.element, 0);
+}
+
+template <class Ops, class Backend>
+void trainer<Ops, Backend>::add(training_program<Ops> const& step, plan<basic_graph<Ops>> const& p,
+                                std::source_location at) {
+  auto const& first = runner_.first().step;
+  bool same = step.state.counter().storage() == first.state.counter().storage();
+  for (auto const& r : step.residents) {
+    bool const is_trained = std::find(step.weights.begin(), step.weights.end(), r.value) != step.weights.end();
+    same = same && (!is_trained || std::any_of(first.residents.begin(), first.residents.end(), [&](auto const& own) {
+             return own.holder.storage() == r.holder.storage();
+           }));
+  }
+  if (!same)
+    throw_error(context_access::place(at),
+                {"trainer: add() takes a step of the model and the states that it trains: make both steps with "
+                 "training_options{.state = &state}"});
+  runner_.add(step, p, at);
+}
+
+template <class Ops, class Backend>
+tensor trainer<Ops, Backend>::output(std::string_view name, std::source_location at) const {
+  std::string known;
+  for (auto const& o : last_->step.outputs) {
+    if (o.name == name && !has_run_)
+      throw_error(context_access::place(at),
+                  {"trainer: no step has run, \"", o.name, "\" is not known before: run a batch first"});
+    if (o.name == name) return detail::borrowed(last_->value(o.value));
+    known += (known.empty() ? "" : ", ") + o.name;
+  }
+  throw_error(context_access::place(at), {"trainer: the step has no output \"", name, "\"",
+                                          (known.empty() ? std::string() : "; it has " + known)});
+}
+
+template <class Ops, class Backend>
+tensor trainer<Ops, Backend>::gradient(std::string_view weight, std::source_location at) const {
+  auto const& s = last_->step;
+  auto const refuse = [&](std::string const& why) {
+    throw_error(context_access::place(at), {"trainer: the gradient of \"", weight, "\" is not known: ", why});
+  };
+  if (s.gradients.empty()) refuse("make the step with training_options{.keep_gradients = true}");
+  std::vector<named_tensor> trained;
+  for (std::size_t i = 0; i < s.weights.size(); ++i)
+    for (auto const& r : s.residents) {
+      if (r.value != s.weights[i]) continue;
+      if (r.name == weight && !has_run_) refuse("no step has run, run a batch first");
+      if (r.name == weight) return detail::borrowed(last_->value(s.gradients[i]));
+      trained.push_back({r.name, r.holder});
+    }
+  refuse("no weight that the loss depends on has this path" + detail::names_of(trained));
+  return {};
+}
+
+template <class Ops, class Backend>
+void trainer<Ops, Backend>::sync(std::source_location at) {
+  detail::with_place(at, [&] { runner_.sync(); });
+}
 
 template <class Ops, class Backend>
 trainer(training_program<Ops> const&, plan<basic_graph<Ops>> const&, Backend&) -> trainer<Ops, Backend>;
@@ -158,6 +180,7 @@ constexpr bool refuse_trainer() {
 NEAP_INSTANTIATE_ONCE(class bound_program<training_program<standard_operators>, standard_operators, host_backend>);
 NEAP_INSTANTIATE_ONCE(class batch_runner<training_program<standard_operators>, standard_operators, host_backend>);
 }  // namespace detail
+NEAP_INSTANTIATE_ONCE(class trainer<standard_operators, host_backend>);
 
 /// The compile-time error for arguments that make no trainer.
 template <class... Other>

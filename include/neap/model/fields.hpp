@@ -341,6 +341,7 @@ constexpr void refuse_part() {
 }
 
 std::string join_path(std::string const& path, std::string_view name);
+std::string join_path(std::string const& path, std::size_t number);
 
 }  // namespace detail
 
@@ -352,7 +353,8 @@ inline constexpr char type_address = 0;
 
 /// Calls visit(leaf, path) for each part of `object` whose type meets Leaf<T>::value, in the order of declaration, with
 /// its path ("layers.3.up.weight"); and before it visit.enter(address, type, path), if the visitor has that, for each object
-/// on the way. Fails to compile, with a sentence, where a type cannot be looked into.
+/// on the way, and visit.lack(path, what) where a pointer is null or a container empty. Fails to compile, with a
+/// sentence, where a type cannot be looked into.
 template <template <class> class Leaf, class T, class F>
 void for_each_leaf(T& object, F& visit, std::string const& path = {}) {
   using part = std::remove_const_t<T>;
@@ -365,16 +367,19 @@ void for_each_leaf(T& object, F& visit, std::string const& path = {}) {
     visit(object, path);
   } else if constexpr (detail::is_container<part>::value) {
     std::size_t i = 0;
-    for (auto& x : object) for_each_leaf<Leaf>(x, visit, detail::join_path(path, std::to_string(i++)));
+    for (auto& x : object) for_each_leaf<Leaf>(x, visit, detail::join_path(path, i++));
+    if constexpr (requires { visit.lack(path, ""); })
+      if (i == 0) visit.lack(path, " is empty");
   } else if constexpr (detail::is_nullable<part>::value) {
     if (object) for_each_leaf<Leaf>(*object, visit, path);
+    else if constexpr (requires { visit.lack(path, ""); }) visit.lack(path, " is null");
   } else if constexpr (detail::string_map<part>) {
     for (auto& [name, x] : object) for_each_leaf<Leaf>(x, visit, detail::join_path(path, name));
   } else if constexpr (detail::is_tuple<part>::value) {
     std::apply(
         [&](auto&... x) {
           std::size_t i = 0;
-          (for_each_leaf<Leaf>(x, visit, detail::join_path(path, std::to_string(i++))), ...);
+          (for_each_leaf<Leaf>(x, visit, detail::join_path(path, i++)), ...);
         },
         object);
   } else if constexpr (detail::tells_fields<part>) {

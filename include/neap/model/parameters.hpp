@@ -4,7 +4,10 @@
 #include <neap/model/fields.hpp>
 #include <neap/model/parameter.hpp>
 
+#include <cstdint>
+#include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -25,93 +28,68 @@ struct tensor_visitor {
   void* f;
   void (*call)(void* f, tensor& x, std::string const& path);
   void (*object)(void* f, void const* address, void const* type, std::string const& path) = nullptr;
+  void (*absent)(void* f, std::string const& path, char const* what) = nullptr;
   void operator()(tensor& x, std::string const& path) const { call(f, x, path); }
   void enter(void const* address, void const* type, std::string const& path) const;
+  void lack(std::string const& path, char const* what) const;
 };
+
+/// Refers to a model, or to a module or a sample, as one looks into it for tensors: erased, so that who looks is
+/// compiled once. The model outlives it.
+class model_ref {
+ public:
+  template <class Model>
+    requires(!std::is_same_v<std::remove_const_t<Model>, model_ref>)
+  explicit model_ref(Model& model)
+      : model_(const_cast<std::remove_const_t<Model>*>(std::addressof(model))),
+        visit_([](void* at, tensor_visitor const& v) { for_each_leaf<is_tensor_leaf>(*static_cast<Model*>(at), v); }) {}
+  void visit(tensor_visitor const& v) const { visit_(model_, v); }
+  /// The same of another model of the type.
+  model_ref of(void* other) const {
+    auto made = *this;
+    made.model_ = other;
+    return made;
+  }
+  /// f(x, path) for every tensor.
+  template <class F>
+  void each_tensor(F f) const {
+    visit({&f, [](void* to, tensor& x, std::string const& path) { (*static_cast<F*>(to))(x, path); }});
+  }
+
+ private:
+  void* model_;
+  void (*visit_)(void* model, tensor_visitor const& v);
+};
+
+/// named_tensors().
+std::vector<named_tensor> named_tensors_of(model_ref model, role r);
+std::vector<tensor> tensors_of(model_ref model, role r);
+/// The parts of a model that hold nothing, as a text: null pointers, empty optionals and containers, weights without a
+/// value.
+std::string absent_of(model_ref model);
+/// Adds a part to such a text, a std::string at `to`.
+void add_absent(void* to, std::string const& path, char const* what);
+/// initialise().
+void initialise_all(model_ref model, std::uint64_t seed);
 }  // namespace detail
 
 /// f(x, path) for every parameter, buffer and plain tensor of a model, in the order of declaration.
 template <class Model, class F>
 void for_each_tensor(Model& model, F f) {
-  detail::tensor_visitor const visit{
-      &f, [](void* to, tensor& x, std::string const& path) { (*static_cast<F*>(to))(x, path); }};
-  for_each_leaf<detail::is_tensor_leaf>(model, visit);
-}
-
-/// The same; and before the parts of an object at(address, type, path), with `type` an address for each type.
-template <class Model, class F, class At>
-void for_each_tensor_and_object(Model& model, F f, At at) {
-  std::pair<F*, At*> both{&f, &at};
-  using both_of = std::pair<F*, At*>;
-  detail::tensor_visitor const visit{
-      &both, [](void* to, tensor& x, std::string const& path) { (*static_cast<both_of*>(to)->first)(x, path); },
-      [](void* to, void const* address, void const* type, std::string const& path) {
-        (*static_cast<both_of*>(to)->second)(address, type, path);
-      }};
-  for_each_leaf<detail::is_tensor_leaf>(model, visit);
+  detail::model_ref(model).each_tensor(std::move(f));
 }
 
 /// The model's tensors of one role with their names; tied ones once, by their first name. Passed over are tensors that
 /// were never given a value, and views: a weight is trained by its owner's handle, not by a part of it.
 template <class Model>
 std::vector<named_tensor> named_tensors(Model& model, role r) {
-  std::vector<named_tensor> all;
-  for_each_tensor(model, [&](tensor& t, std::string const& path) {
-    if (t.is_empty() || t.is_traced() || t.storage()->role() != r) return;
-    if (t.layout() != tensor_layout::dense(t.storage()->type())) return;
-    if (r == role::weight && !t.wants_gradient() && !t.is_frozen()) return;  // detached
-    for (auto const& seen : all)
-      if (seen.tensor.storage() == t.storage()) return;
-    all.push_back({path, t});
-  });
-  return all;
+  return detail::named_tensors_of(detail::model_ref(model), r);
 }
-
-namespace detail {
-template <class Model>
-std::vector<tensor> tensors_of(Model& model, role r) {
-  std::vector<tensor> all;
-  for (auto& n : named_tensors(model, r)) all.push_back(std::move(n.tensor));
-  return all;
-}
-}  // namespace detail
-
-namespace detail {
-template <class T>
-struct may_be_absent
-    : std::bool_constant<is_nullable<T>::value || is_container<T>::value || std::is_base_of_v<tensor, T>> {};
-
-/// Lists the parts of a model that hold nothing: null pointers, empty optionals and containers, weights without a value.
-struct absent_parts {
-  std::string text;
-
-  void add(std::string const& path, char const* what);
-  template <class T>
-  void operator()(T& x, std::string const& path) {
-    if constexpr (std::is_base_of_v<tensor, T>) {
-      if (x.is_empty()) add(path, " has no value");
-    } else if constexpr (is_nullable<T>::value) {
-      if (x) for_each_leaf<may_be_absent>(*x, *this, path);
-      else add(path, " is null");
-    } else {
-      std::size_t i = 0;
-      for (auto& each : x) for_each_leaf<may_be_absent>(each, *this, join_path(path, std::to_string(i++)));
-      if (i == 0) add(path, " is empty");
-    }
-  }
-};
-template <class Model>
-std::string absent_of(Model& model) {
-  absent_parts all;
-  for_each_leaf<may_be_absent>(model, all);
-  return all.text;
-}
-}  // namespace detail
 
 /// Handles to the model's weights, frozen ones too.
 template <class Model>
 std::vector<tensor> parameters(Model& model) {
-  return detail::tensors_of(model, role::weight);
+  return detail::tensors_of(detail::model_ref(model), role::weight);
 }
 /// Handles to the weights that are not frozen: what gradients are computed for.
 template <class Model>
@@ -122,7 +100,7 @@ std::vector<tensor> trained_parameters(Model& model) {
 }
 template <class Model>
 std::vector<tensor> buffers(Model& model) {
-  return detail::tensors_of(model, role::buffer);
+  return detail::tensors_of(detail::model_ref(model), role::buffer);
 }
 
 /// Freezes all weights of a module (false), or lets them train again: parameter::requires_gradient of each. Buffers are
@@ -151,12 +129,7 @@ std::int64_t parameter_count(Model& model) {
 /// after those. Equal models of equal seeds are equal, whatever was made before them.
 template <class Model>
 void initialise(Model& model, std::uint64_t seed) {
-  std::uint64_t k = 0;
-  for (auto const& all : {parameters(model), buffers(model)})
-    for (auto const& t : all) {
-      auto const& first = t.storage()->first_values();
-      t.storage()->restart(first.is_random() ? first.with_seed(seed, ++k) : first);
-    }
+  detail::initialise_all(detail::model_ref(model), seed);
 }
 
 /// Gives all floating weights and buffers another element type; initial values are drawn again, and tied ones stay tied.

@@ -32,33 +32,20 @@ constexpr bool holds_parts<std::tuple<Part...>> = (... && (!std::is_reference_v<
 template <class A, class B>
 constexpr bool holds_parts<std::pair<A, B>> = holds_parts<std::tuple<A, B>>;
 
-/// A copy of a sample (a tensor, or a pair, tuple, vector, struct... of them) whose tensors went through f.
-template <class Sample, class F>
-Sample with_tensors(Sample const& sample, F f) {
+/// Puts inputs of the trace in place of a sample's tensors.
+void make_inputs(tracer& t, model_ref sample);
+/// A copy of a sample whose tensors are inputs of the trace.
+template <class Sample>
+Sample as_inputs(tracer& t, Sample const& sample) {
   static_assert(holds_parts<Sample>,
                 "neap: a sample holds its tensors, not references to them: std::pair{x, y} or std::tuple{x, y, z}, not "
                 "std::tie");
   Sample copy = sample;
-  for_each_tensor(copy, [&](tensor& t, std::string const& path) {
-    if (!t.is_empty()) t = f(t, path);
-  });
+  make_inputs(t, model_ref(copy));
   return copy;
 }
-template <class Sample>
-Sample as_inputs(tracer& t, Sample const& sample) {
-  return with_tensors(sample, [&](tensor const& x, std::string const& path) {
-    return t.input(x, path.empty() ? "input" : "input." + path);
-  });
-}
-template <class Model>
-void name_tensors(tracer& t, Model& model) {
-  for_each_tensor_and_object(
-      model,
-      [&](tensor& x, std::string const& path) {
-        if (!x.is_empty() && !x.is_traced()) t.set_name(x, path);
-      },
-      [&](void const* object, void const* type, std::string const& path) { t.set_module(object, type, path); });
-}
+/// Tells a trace the paths of a model's tensors and modules.
+void name_tensors(tracer& t, model_ref model);
 
 /// Throws neap::error, with the line in question, if a program reads what its last run has stored somewhere: eagerly it is
 /// carried from run to run, a plan would read the same each time. `run(tracer)` runs it again, in a trace that is thrown
@@ -102,3 +89,7 @@ traced_program<Ops> trace(F&& f, Sample const&... samples) {
 }
 
 }  // namespace neap::inline v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/model/impl/program.ipp>
+#endif

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -47,11 +48,17 @@ plain_bits bits_of(T const& x) {
   }
 }
 
+/// A function of a part of a sample, borrowed: its path, its bits and where it lies.
+struct sample_visitor {
+  void* f;
+  void (*call)(void* f, std::string const& path, plain_bits bits, void const* part);
+  void operator()(std::string const& path, plain_bits bits, void const* part) const { call(f, path, bits, part); }
+};
+
 /// Calls visit(path, bits, text of the value, the value) for each part of a sample; a tensor is there or not, and has no
 /// text.
-template <class F>
 struct sample_walk {
-  F& visit;
+  sample_visitor const& visit;
 
   template <class T>
   void operator()(T& x, std::string const& path) {
@@ -62,7 +69,7 @@ struct sample_walk {
       visit(path, bits_of(x), &x);
     } else if constexpr (is_bits<T>::value) {
       std::size_t i = 0;
-      for (bool const bit : x) visit(join_path(path, std::to_string(i++)), bits_of(bit), &bit);
+      for (bool const bit : x) visit(join_path(path, i++), bits_of(bit), &bit);
     } else if constexpr (std::is_class_v<T> && std::is_aggregate_v<T> && !std::is_empty_v<T>) {
       if constexpr (!has_base<T>() && !has_c_array<T>() && counts_members<T>() &&
                     initialiser_count<T>() <= most_fields) {
@@ -81,37 +88,62 @@ struct sample_walk {
       for_each_leaf<is_sample_leaf>(const_cast<std::remove_const_t<T>&>(x), *this, path);
   }
 };
-template <class Sample, class F>
-void walk_sample(Sample const& sample, F visit) {
-  sample_walk<F> walk{visit};
-  for_each_leaf<is_sample_leaf>(const_cast<Sample&>(sample), walk);  // looks only
-}
+
+/// Refers to a sample, erased. The sample outlives it.
+class sample_ref {
+ public:
+  template <class Sample>
+    requires(!std::is_same_v<Sample, sample_ref>)
+  explicit sample_ref(Sample const& sample)
+      : sample_(std::addressof(sample)),
+        type_(&sample_type<Sample>),
+        tensors_(const_cast<Sample&>(sample)),  // looks only
+        walk_([](void const* at, sample_visitor const& visit) {
+          sample_walk walk{visit};
+          for_each_leaf<is_sample_leaf>(const_cast<Sample&>(*static_cast<Sample const*>(at)), walk);  // looks only
+        }) {}
+
+  void const* get() const { return sample_; }
+  /// The same of another sample of the type.
+  sample_ref of(void const* other) const {
+    auto made = *this;
+    made.sample_ = other;
+    made.tensors_ = tensors_.of(const_cast<void*>(other));
+    return made;
+  }
+  /// The address that stands for its type (sample_type).
+  void const* type() const { return type_; }
+  /// To look into; not to write.
+  model_ref tensors() const { return tensors_; }
+  /// f(path, bits, the part) for each part.
+  template <class F>
+  void each_part(F f) const {
+    walk_(sample_, {&f, [](void* to, std::string const& path, plain_bits b, void const* x) {
+                      (*static_cast<F*>(to))(path, b, x);
+                    }});
+  }
+
+ private:
+  void const* sample_;
+  void const* type_;
+  model_ref tensors_;
+  void (*walk_)(void const* sample, sample_visitor const& visit);
+};
 
 class sample_form {
  public:
   sample_form() = default;
+  explicit sample_form(sample_ref sample);
   template <class Sample>
-  explicit sample_form(Sample const& sample) : type_(&sample_type<Sample>) {
-    walk_sample(sample, [&](std::string const& path, plain_bits b, void const* x) {
-      parts_.push_back({path, b.bits, b.text ? b.text(x) : std::string()});
-    });
-  }
+    requires(!std::is_same_v<Sample, sample_form>)
+  explicit sample_form(Sample const& sample) : sample_form(sample_ref(sample)) {}
 
   /// What a batch has otherwise than the sample, as a sentence; empty if nothing, or if its C++ type is another one. Takes
   /// no memory where nothing differs.
+  std::string difference(sample_ref batch) const;
   template <class Sample>
   std::string difference(Sample const& batch) const {
-    std::string told;
-    if (type_ != &sample_type<Sample>) return told;
-    std::size_t k = 0;
-    walk_sample(batch, [&](std::string const& path, plain_bits b, void const* x) {
-      if (told.empty() && (k >= parts_.size() || parts_[k].bits != b.bits || parts_[k].path != path))
-        told = sentence(k, path, b.text ? b.text(x) : std::string(), b.bits != 0);
-      ++k;
-    });
-    if (told.empty() && k < parts_.size())
-      told = "the batch has no part \"" + parts_[k].path + "\", the sample had one";
-    return told;
+    return difference(sample_ref(batch));
   }
 
  private:

@@ -72,7 +72,7 @@ class any_mutator {
 
   template <class M>
     requires(!std::same_as<std::remove_cvref_t<M>, any_mutator>)
-  any_mutator(M m);
+  any_mutator(M m) : make_(erased(std::move(m))) {}
   stream operator()(candidate<G> const& c) const { return stream(make_->streams(c)); }
   permissions allows() const { return make_->allows(); }
 
@@ -91,15 +91,17 @@ class any_mutator {
     permissions allows() const override { return allowed_by(m); }
     M m;
   };
+  template <class M>
+  static std::shared_ptr<base const> erased(M m);
   std::shared_ptr<base const> make_;
 };
 
 // Apart from the class, so that a program may have it once for a pipeline (optimize/planned_once.hpp).
 template <class G>
 template <class M>
-  requires(!std::same_as<std::remove_cvref_t<M>, any_mutator<G>>)
-any_mutator<G>::any_mutator(M m) : make_(std::make_shared<model<M>>(std::move(m))) {
+auto any_mutator<G>::erased(M m) -> std::shared_ptr<base const> {
   detail::check_leaf<M, G>();
+  return std::make_shared<model<M>>(std::move(m));
 }
 
 }  // namespace neap::inline v0

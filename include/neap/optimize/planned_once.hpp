@@ -41,7 +41,8 @@ NEAP_INSTANTIATE_ONCE(seconds_t roofline::operator()(graph const&, op_id) const)
 NEAP_INSTANTIATE_ONCE(seconds_t roofline::given(graph const&, op_id) const);
 NEAP_INSTANTIATE_ONCE(seconds_t given_or<roofline>::operator()(graph const&, op_id) const);
 
-NEAP_INSTANTIATE_ONCE(any_mutator<graph>::any_mutator(std::remove_const_t<decltype(default_moves)>));
+NEAP_INSTANTIATE_ONCE(auto any_mutator<graph>::erased(std::remove_const_t<decltype(default_moves)>)
+                          ->std::shared_ptr<any_mutator<graph>::base const>);
 
 namespace detail {
 NEAP_INSTANTIATE_ONCE(plain_vector<scored<recompute>> find_recomputations::operator()(candidate<graph> const&) const);

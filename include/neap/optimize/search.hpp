@@ -42,8 +42,8 @@ optimized<G> search_from(G const& program, any_mutator<G> const& moves, cost_mod
   return found;
 }
 
-/// Searches from the original order, which is made the order of the ids if it is empty, from the memory-greedy one, of small
-/// programs from the best one, and from the scheduler's.
+/// Searches from the original order, which is made the order of the ids if it is empty, from the memory-greedy one, of
+/// small programs from the best one, and from the scheduler's.
 template <class G>
 optimized<G> search_from_orders(G const& program, any_mutator<G> const& moves, cost_model_ref<G> cost,
                                 schedule& original, search_options const& options, scheduler_ref<G> scheduler) {

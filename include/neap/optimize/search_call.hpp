@@ -30,8 +30,8 @@ optimized<G> search_from(G const& program, any_mutator<G> const& moves, cost_mod
                          schedule const& original, std::span<schedule const> seeds, search_options const& options,
                          scheduler_ref<G> scheduler);
 
-/// Searches the graph with the options' pins from the orders that search_from_orders knows. The answer is of `program`, and
-/// `original` is made the order of the ids if it is empty.
+/// Searches the graph with the options' pins from the orders that search_from_orders knows. The answer is of `program`,
+/// and `original` is made the order of the ids if it is empty.
 template <class G>
 optimized<G> search_with_pins(G const& program, any_mutator<G> const& moves, cost_model_ref<G> cost, schedule& original,
                               search_options& options, scheduler_ref<G> scheduler);

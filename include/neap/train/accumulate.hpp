@@ -54,15 +54,8 @@ void require_no_others(tensor const& loss, std::vector<tensor> const& weights);
 /// A loss, or a part's share of it, and its gradients.
 loss_and_gradients differentiated(loss_result made, std::vector<tensor> const& weights, gradient_options const& o);
 
-/// loss_of in the precision of the options; the loss itself is f32 at least.
-template <class Loss, class Model, class Sample>
-loss_result loss_in_precision(Loss const& loss, Model& model, Sample const& sample, gradient_options const& o) {
-  std::optional<precision_scope> scope;
-  if (o.precision) scope.emplace(*o.precision);
-  auto made = loss_of(loss, model, sample, o.keep_prediction);
-  made.loss = in_full(made.loss);
-  return made;
-}
+/// The loss in the precision of the options; the loss itself is f32 at least.
+loss_result loss_in_precision(loss_call const& loss, gradient_options const& o);
 
 /// Throws neap::error if a tensor of the sample, whose place in it is `path`, does not divide into parts.
 void require_divisible(tensor const& x, std::string const& path, std::int64_t parts, std::source_location at);
@@ -86,26 +79,17 @@ class draws_apart {
 traced_loss finished_loss(tracer& t, loss_result const& made);
 
 /// The loss of the whole batch as a program by itself. `tensors`: the sample's, in their order.
-template <class Loss, class Model, class Sample>
-traced_loss trace_loss(Loss const& loss, Model& model, Sample const& sample, gradient_options const& o,
-                       std::vector<tensor>& tensors, std::source_location at) {
-  (void)with_tensors(sample, [&](tensor const& x, std::string const& path) {
-    require_divisible(x, path, o.parts, at);
-    tensors.push_back(x);
-    return x;
-  });
-  draws_apart const draws;
-  tracer::pause const other;
-  tracer t({}, at);
-  name_tensors(t, model);
-  auto const made = loss_in_precision(loss, model, as_inputs(t, sample), o);
-  return finished_loss(t, made);
-}
+traced_loss trace_loss(loss_call const& loss, model_ref model, gradient_options const& o, std::vector<tensor>& tensors,
+                       std::source_location at);
 
 /// The gradients of a traced loss over the parts of the batch.
 loss_and_gradients accumulate_parts(traced_loss const& traced, std::vector<tensor> const& sample,
                                     std::vector<tensor> const& weights, gradient_options const& o,
                                     std::source_location at);
+
+/// accumulated(); `model`: the one that the loss is called with.
+loss_and_gradients accumulated_of(loss_call const& loss, model_ref model, std::vector<tensor> const& weights,
+                                  gradient_options const& o, std::source_location at);
 
 }  // namespace detail
 
@@ -116,11 +100,8 @@ template <class Loss, class Model, class Sample>
 loss_and_gradients accumulated(Loss const& loss, Model& model, Sample const& sample, std::vector<tensor> const& weights,
                                gradient_options const& o = {},
                                std::source_location at = std::source_location::current()) {
-  caller_scope const here(at);
-  if (o.parts == 1) return detail::differentiated(detail::loss_in_precision(loss, model, sample, o), weights, o);
-  std::vector<tensor> tensors;
-  auto const traced = detail::trace_loss(loss, model, sample, o, tensors, at);
-  return detail::accumulate_parts(traced, tensors, weights, o, at);
+  std::decay_t<Loss> const& function = loss;  // a function by its address
+  return detail::accumulated_of({function, model, sample}, detail::model_ref(model), weights, o, at);
 }
 
 }  // namespace neap::inline v0

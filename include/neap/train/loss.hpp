@@ -13,6 +13,7 @@
 #include <neap/model/functions/losses.hpp>
 #include <neap/model/functions/rows.hpp>
 #include <neap/model/parameters.hpp>
+#include <neap/model/program.hpp>
 
 #include <tuple>
 #include <type_traits>
@@ -97,16 +98,11 @@ struct part_kinds {
   bool whole = false, floats = false;
   std::string first;  // its first tensor's type
 };
-template <class... Part>
-part_kinds kinds_of(Part const&... part) {
-  part_kinds k;
-  auto const see = [&](tensor& t, std::string const&) {
-    if (t.is_empty()) return;
-    if (k.first.empty()) k.first = to_string(t.type());
-    (is_floating(t.element()) ? k.floats : k.whole) = true;
-  };
-  (for_each_tensor(const_cast<Part&>(part), see), ...);  // looks only
-  return k;
+part_kinds kinds_of(std::initializer_list<model_ref> parts);
+/// To look into a part of a sample.
+template <class Part>
+model_ref look_into(Part const& part) {
+  return model_ref(const_cast<Part&>(part));
 }
 /// Throws the error `e` that is being handled on, with a better reason where inputs and targets seem to have changed places: whole numbers were given to
 /// the model, which refused their type, and the target is of floats; or the other way round.
@@ -134,7 +130,8 @@ loss_result loss_of(Loss const& loss, Model& model, Sample const& sample, bool k
           try {
             return model(std::get<I>(sample)...);
           } catch (error const& e) {
-            refuse_parts(e, kinds_of(std::get<I>(sample)...), kinds_of(std::get<n - 1>(sample)));
+            refuse_parts(e, kinds_of({look_into(std::get<I>(sample))...}),
+                         kinds_of({look_into(std::get<n - 1>(sample))}));
           }
         }();
         static_assert(
@@ -149,6 +146,50 @@ loss_result loss_of(Loss const& loss, Model& model, Sample const& sample, bool k
     }
   }
 }
+
+/// A call of a loss with a model and a sample, erased, so that what a step does around it is compiled once. All three
+/// outlive it; a function is given by a pointer to it.
+class loss_call {
+ public:
+  template <class Loss, class Model, class Sample>
+  loss_call(Loss const& loss, Model& model, Sample const& sample)
+      : loss_(&loss),
+        model_(const_cast<std::remove_const_t<Model>*>(std::addressof(model))),
+        sample_(sample),
+        call_([](void const* l, void* m, void const* s, bool keep_prediction) {
+          return loss_of(*static_cast<Loss const*>(l), *static_cast<Model*>(m), *static_cast<Sample const*>(s),
+                         keep_prediction);
+        }),
+        with_inputs_([](void const* s, tracer& t, loss_call& to, void* f, void (*then)(void*, loss_call const&)) {
+          Sample const inputs = as_inputs(t, *static_cast<Sample const*>(s));
+          to.sample_ = sample_ref(inputs);
+          then(f, to);
+        }) {}
+
+  /// What the loss gives; with the model's output as "prediction", if it is to be kept (loss_of).
+  loss_result operator()(bool keep_prediction) const { return call_(loss_, model_, sample_.get(), keep_prediction); }
+  sample_ref const& sample() const { return sample_; }
+  /// The same call with another loss and another sample of the same types.
+  loss_call with(void const* loss, void const* sample) const {
+    auto call = *this;
+    call.loss_ = loss;
+    call.sample_ = sample_.of(sample);
+    return call;
+  }
+  /// Calls f(loss_call) with a sample whose tensors are inputs of the trace.
+  template <class F>
+  void with_inputs(tracer& t, F f) const {
+    auto call = *this;
+    with_inputs_(sample_.get(), t, call, &f, [](void* to, loss_call const& made) { (*static_cast<F*>(to))(made); });
+  }
+
+ private:
+  void const* loss_;
+  void* model_;
+  sample_ref sample_;
+  loss_result (*call_)(void const* loss, void* model, void const* sample, bool keep_prediction);
+  void (*with_inputs_)(void const* sample, tracer& t, loss_call& to, void* f, void (*then)(void*, loss_call const&));
+};
 
 }  // namespace detail
 

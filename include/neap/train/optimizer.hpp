@@ -22,6 +22,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -154,23 +155,6 @@ struct muon {
   bool is_matrix(tensor const& w, std::string_view path) const;
 };
 
-namespace detail {
-/// The types of the states that an optimizer keeps of a weight. Throws neap::error if it has no names for so many.
-template <class Optimizer>
-std::vector<tensor_type> state_types(Optimizer const& o, tensor const& weight, std::string_view path) {
-  constexpr std::size_t named = Optimizer::states.size();
-  if constexpr (requires { o.state_types(weight, path); }) {
-    std::vector<tensor_type> types = o.state_types(weight, path);
-    if (types.size() > named)
-      throw_error(context_access::place({}), {"the optimizer's state_types() are ", types.size(), " of the weight ",
-                                              path, ", its `states` names ", named});
-    return types;
-  } else {
-    return std::vector<tensor_type>(named, state_like(weight));
-  }
-}
-}  // namespace detail
-
 /// What a training keeps between steps besides the model: each weight's states, zeros at first, and the number of steps
 /// taken. They take memory once they are used. A copy is another handle to the same states.
 class training_state {
@@ -238,6 +222,110 @@ constexpr bool check_optimizer() {
       "std::span<neap::tensor const> states, neap::update_inputs& in) const");
   return true;
 }
+
+template <class Optimizer>
+concept has_numbers = requires(Optimizer const& o) {
+  Optimizer::numbers.size();
+  o.values();
+};
+
+/// A list of names as views.
+template <std::size_t N, class List>
+constexpr std::array<std::string_view, N> name_views(List const& list) {
+  std::array<std::string_view, N> views{};
+  std::size_t i = 0;
+  for (auto const& name : list) views[i++] = name;
+  return views;
+}
+template <class Optimizer>
+inline constexpr auto state_names = name_views<Optimizer::states.size()>(Optimizer::states);
+template <class Optimizer>
+inline constexpr auto number_names = name_views<Optimizer::numbers.size()>(Optimizer::numbers);
+
+/// Throws neap::error if there are more types of a weight's states than an optimizer has names for.
+void require_names(std::span<tensor_type const> types, std::size_t names, std::string_view path);
+/// The types of so many states of the weight's shape.
+std::vector<tensor_type> types_like(tensor const& weight, std::size_t states);
+std::vector<scheduled> list_of(std::span<scheduled const> values);
+
+/// The types of the states that an optimizer keeps of a weight. Throws neap::error if it has no names for so many.
+template <class Optimizer>
+std::vector<tensor_type> state_types(Optimizer const& o, tensor const& weight, std::string_view path) {
+  constexpr std::size_t named = Optimizer::states.size();
+  if constexpr (requires { o.state_types(weight, path); }) {
+    std::vector<tensor_type> types = o.state_types(weight, path);
+    require_names(types, named, path);
+    return types;
+  } else {
+    return types_like(weight, named);
+  }
+}
+/// The optimizer's values().
+template <class Optimizer>
+std::vector<scheduled> values_of(Optimizer const& o) {
+  static_assert(Optimizer::numbers.size() == std::tuple_size_v<decltype(o.values())>,
+                "neap: an optimizer's values() must give one number for each of its `numbers`, in the same order, as "
+                "std::array<neap::scheduled, N>");
+  auto const values = o.values();
+  if constexpr (std::is_convertible_v<decltype(values) const&, std::span<scheduled const>>) return list_of(values);
+  else return {values.begin(), values.end()};
+}
+
+/// Refers to an optimizer as a step uses it, erased, so that a step is compiled once for all of them. It outlives this.
+class optimizer_ref {
+ public:
+  template <class Optimizer>
+    requires(!std::is_same_v<Optimizer, optimizer_ref>)
+  explicit optimizer_ref(Optimizer const& o)
+      : optimizer_(&o),
+        states_(state_names<Optimizer>),
+        state_types_([](void const* at, tensor const& weight, std::string_view path) {
+          return detail::state_types(*static_cast<Optimizer const*>(at), weight, path);
+        }),
+        update_([](void const* at, tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) {
+          static_cast<Optimizer const*>(at)->update(w, g, s, in);
+        }) {
+    if constexpr (has_numbers<Optimizer>) {
+      numbers_ = number_names<Optimizer>;
+      values_ = [](void const* at) { return values_of(*static_cast<Optimizer const*>(at)); };
+    }
+    if constexpr (requires { o.patterns(); })
+      patterns_ = [](void const* at) -> std::span<std::string const> {
+        return static_cast<Optimizer const*>(at)->patterns();
+      };
+    if constexpr (requires { requires Optimizer::skips_steps; }) skips_steps_ = true;
+  }
+  /// The same of another optimizer of the type.
+  optimizer_ref of(void const* other) const {
+    auto made = *this;
+    made.optimizer_ = other;
+    return made;
+  }
+
+  std::span<std::string_view const> states() const { return states_; }
+  std::span<std::string_view const> numbers() const { return numbers_; }
+  bool skips_steps() const { return skips_steps_; }
+  std::vector<scheduled> values() const { return values_ ? values_(optimizer_) : std::vector<scheduled>(); }
+  /// Of paths of weights that it treats apart; none where it has no such member.
+  std::span<std::string const> patterns() const {
+    return patterns_ ? patterns_(optimizer_) : std::span<std::string const>();
+  }
+  std::vector<tensor_type> state_types(tensor const& weight, std::string_view path) const {
+    return state_types_(optimizer_, weight, path);
+  }
+  void update(tensor const& w, tensor const& g, std::span<tensor const> states, update_inputs& in) const {
+    update_(optimizer_, w, g, states, in);
+  }
+
+ private:
+  void const* optimizer_;
+  std::span<std::string_view const> states_, numbers_;
+  bool skips_steps_ = false;
+  std::vector<scheduled> (*values_)(void const*) = nullptr;
+  std::span<std::string const> (*patterns_)(void const*) = nullptr;
+  std::vector<tensor_type> (*state_types_)(void const*, tensor const& weight, std::string_view path);
+  void (*update_)(void const*, tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in);
+};
 }  // namespace detail
 
 }  // namespace neap::inline v0

@@ -42,12 +42,6 @@ struct parameter_group {
 
 namespace detail {
 
-template <class Optimizer>
-concept has_numbers = requires(Optimizer const& o) {
-  Optimizer::numbers.size();
-  o.values();
-};
-
 /// The scale of the loss that a training finds for itself (train/mixed.hpp).
 struct found_scale {
   tensor scale, good_steps;  // the training's states; empty: there is none
@@ -57,11 +51,8 @@ struct found_scale {
 /// Made once for a training step; the program's sources hold what set() writes.
 class step_numbers {
  public:
-  /// `groups`: the first whose pattern matches a weight's path counts. `loss_scale` 0: the loss is not scaled.
-  template <class Optimizer>
-  step_numbers(Optimizer const& o, std::span<parameter_group const> groups, double loss_scale, tensor counter,
-               found_scale found = {})
-      : step_numbers(names_of<Optimizer>(), values_of(o), groups, loss_scale, std::move(counter), std::move(found)) {}
+  /// `names` and `values` are the optimizer's. `groups`: the first whose pattern matches a weight's path counts.
+  /// `loss_scale` 0: the loss is not scaled.
   step_numbers(std::vector<std::string_view> names, std::vector<scheduled> const& values,
                std::span<parameter_group const> groups, double loss_scale, tensor counter, found_scale found = {});
 
@@ -92,25 +83,6 @@ class step_numbers {
   void set(step_settings const& s, std::int64_t step, std::source_location at) const;
 
  private:
-  template <class Optimizer>
-  static std::vector<std::string_view> names_of() {
-    if constexpr (has_numbers<Optimizer>) return {Optimizer::numbers.begin(), Optimizer::numbers.end()};
-    else return {};
-  }
-  template <class Optimizer>
-  static std::vector<scheduled> values_of(Optimizer const& o) {
-    if constexpr (has_numbers<Optimizer>) {
-      static_assert(
-          Optimizer::numbers.size() == std::tuple_size_v<decltype(o.values())>,
-          "neap: an optimizer's values() must give one number for each of its `numbers`, in the same order, as "
-          "std::array<neap::scheduled, N>");
-      auto const values = o.values();
-      return {values.begin(), values.end()};
-    } else {
-      return {};
-    }
-  }
-
   /// What a number must be, by its name; of names that are not the library's nothing is known.
   enum class demand : std::uint8_t { none, not_negative, below_one };
   demand demand_on(std::size_t k) const;

@@ -95,33 +95,14 @@ struct step_results {
 };
 
 /// The numbers of a step with these options.
-template <class Optimizer>
-step_numbers numbers_of(Optimizer const& optimizer, training_options const& options, training_state const& state,
-                        std::source_location at) {
-  if (options.precision) require_mixed(*options.precision, at);
-  found_scale found;
-  if (options.precision && options.precision->element == dtype::f16 && options.loss_scale == 0)
-    found = {state.loss_scale_source(), state.good_steps_source(), *options.precision};
-  if constexpr (!requires { requires Optimizer::skips_steps; })
-    if (!found.scale.is_empty())
-      throw_error(
-          context_access::place(at),
-          {"training_step: this optimizer cannot leave out a step, which f16 needs where gradients overflow: use "
-           "mixed{dtype::bf16}, training_options{.loss_scale = ...} for a scale that stays, or an optimizer with "
-           "skips_steps (train/optimizer.hpp)"});
-  return {optimizer, options.groups, options.loss_scale, state.counter(), std::move(found)};
-}
+step_numbers numbers_of(optimizer_ref const& optimizer, training_options const& options, training_state const& state,
+                        std::source_location at);
 
 /// What a step that does not count takes back, beside weights and states: what the model itself has written, and the count.
 class step_verdict {
  public:
   /// `numbers`: of the step that begins.
-  template <class Model>
-  step_verdict(Model& model, step_numbers& numbers) : numbers_(numbers) {
-    if (!numbers.finds_scale()) return;
-    buffers_ = named_tensors(model, role::buffer);
-    begin();
-  }
+  step_verdict(model_ref model, step_numbers& numbers);
   step_verdict(step_verdict const&) = delete;
   step_verdict& operator=(step_verdict const&) = delete;
   ~step_verdict();
@@ -161,76 +142,25 @@ void require_states(std::span<tensor_type const> types, tensor const& weight, st
                     training_state& state);
 
 /// The types of the states that the optimizer keeps of a weight. Throws neap::error if the training has others of it.
-template <class Optimizer>
-std::vector<tensor_type> states_kept(Optimizer const& optimizer, tensor const& weight, std::string const& path,
-                                     training_state& state) {
-  auto types = state_types(optimizer, weight, path);
-  require_states(types, weight, path, state);
-  return types;
-}
+std::vector<tensor_type> states_kept(optimizer_ref const& optimizer, tensor const& weight, std::string const& path,
+                                     training_state& state);
 
 /// What may be wrong besides, where parts of a model hold nothing.
 std::string or_never_made(std::string const& absent);
 
+/// What a step is made of, erased. `loss` is called with `model`.
+struct step_callables {
+  model_ref model;
+  loss_call loss;
+  optimizer_ref optimizer;
+};
+
 /// One step, in whichever mode this thread is.
-template <class Model, class Sample, class Loss, class Optimizer>
-step_results take_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
-                       training_state& state, training_options const& options, step_numbers& numbers,
-                       std::source_location at) {
-  update_inputs in(state.counter(), numbers.seed());
-  random_scope const draws(options.seed, in);
-  auto const named = named_tensors(model, role::weight);
-  if (named.empty())
-    if (auto const absent = absent_of(model); !absent.empty())
-      throw_error(context_access::place(at), {"training_step: the model has no weights, of its parts ", absent,
-                                              ": make its modules, in its constructor or where they are declared"});
-  auto const trained = trainable(named, options, numbers, at);
-  std::vector<tensor> weights;
-  for (auto const& w : trained) weights.push_back(w.tensor);
-  if constexpr (requires { optimizer.patterns(); }) require_matches(optimizer.patterns(), named, at);
-  step_verdict verdict(model, numbers);
-  gradient_options how{options.micro_batches, options.keep_prediction, &numbers, {}, !options.other_weights};
-  if (options.precision) how.precision = options.precision->element;
-  auto made = accumulated(loss, model, sample, weights, how, at);
-  tensor const total = [&] {
-    name_scope const here("clip");
-    return verdict.see(made.gradients);
-  }();
-  if (options.clip_norm > 0) {
-    name_scope const here("clip");
-    made.gradients = clip_by_norm(std::move(made.gradients), options.clip_norm, at, total);
-  }
-  step_results r{std::move(made.loss), std::move(made.outputs), {}, {}};
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    auto const& g = made.gradients[i];
-    if (g.is_empty()) continue;
-    auto const& name = trained[i].name;
-    in.set_weight(name, verdict.with_verdict(numbers.of(name)));
-    name_scope const here(name);
-    optimizer.update(weights[i], g, state.of(weights[i], states_kept(optimizer, weights[i], name, state)), in);
-    r.weights.push_back(weights[i]);
-    r.gradients.push_back(g);
-  }
-  if (r.weights.empty())
-    throw_error(context_access::place(at),
-                {"training_step: the loss depends on no weight of the model",
-                 trained.size() < named.size() ? " that is not frozen" : "",
-                 ": was it detached, or made under no_gradient or evaluation?", or_never_made(absent_of(model))});
-  (void)in.now();  // steps are counted in any case: schedules go on where a training was left
-  verdict.finish();
-  return r;
-}
+step_results take_step(step_callables const& with, training_state& state, training_options const& options,
+                       step_numbers& numbers, std::source_location at);
 
 /// The paths of weights in a model.
-template <class Model>
-std::vector<std::string> names_of_weights(Model& model, std::vector<tensor> const& weights) {
-  auto const named = named_tensors(model, role::weight);
-  std::vector<std::string> names;
-  for (auto const& w : weights)
-    for (auto const& n : named)
-      if (n.tensor.storage() == w.storage()) names.push_back(n.name);
-  return names;
-}
+std::vector<std::string> names_of_weights(model_ref model, std::vector<tensor> const& weights);
 
 /// The program as a pass wrote it anew.
 template <class Ops, class Pass>
@@ -264,7 +194,7 @@ void fuse_updates_of(training_program<Ops>& p, training_program<Ops> const* like
 /// Tells a trace the names of what a step has beside the model's tensors; `states`: names of the optimizer's, and the types
 /// of those that each weight has.
 void name_sources(tracer& t, step_numbers const& numbers, training_state& state, std::span<named_tensor const> weights,
-                  std::vector<std::string_view> const& states, std::vector<std::vector<tensor_type>> const& types);
+                  std::span<std::string_view const> states, std::vector<std::vector<tensor_type>> const& types);
 
 /// The program of a step that has been traced; `like`: made as this one was, for another sample.
 template <class Ops>
@@ -288,68 +218,95 @@ training_program<Ops> finished_step(tracer& t, step_results const& made, trainin
   if (options.fuse_updates) fuse_updates_of(p, like);
   return p;
 }
-NEAP_INSTANTIATE_ONCE(training_program<standard_operators> finished_step(tracer&, step_results const&,
-                                                                         training_state const&, training_options const&,
-                                                                         training_program<standard_operators> const*));
-
-template <class Ops, class Model, class Sample, class Loss, class Optimizer>
-training_program<Ops> traced_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
-                                  training_state& state, training_options const& options, std::source_location at,
-                                  training_program<Ops> const* like = nullptr) {
+/// Traces a step.
+template <class Ops>
+training_program<Ops> traced_step(step_callables const& with, training_state& state, training_options const& options,
+                                  std::source_location at, training_program<Ops> const* like = nullptr) {
   caller_scope const here(at);
-  auto numbers = std::make_shared<step_numbers>(numbers_of(optimizer, options, state, at));
+  auto numbers = std::make_shared<step_numbers>(numbers_of(with.optimizer, options, state, at));
   tracer t(table_of<Ops>(), at);
-  name_tensors(t, model);
-  auto const named = named_tensors(model, role::weight);
+  name_tensors(t, with.model);
+  auto const named = named_tensors_of(with.model, role::weight);
   auto const weights = unfrozen(named);
   std::vector<std::vector<tensor_type>> types;
-  for (auto const& w : weights) types.push_back(states_kept(optimizer, w.tensor, w.name, state));
-  name_sources(t, *numbers, state, weights, {Optimizer::states.begin(), Optimizer::states.end()}, types);
+  for (auto const& w : weights) types.push_back(states_kept(with.optimizer, w.tensor, w.name, state));
+  name_sources(t, *numbers, state, weights, with.optimizer.states(), types);
   auto const run = [&](tracer& in) {
-    return take_step(model, as_inputs(in, sample), loss, optimizer, state, options, *numbers, at);
+    step_results made;
+    with.loss.with_inputs(in, [&](loss_call const& loss) {
+      made = take_step({with.model, loss, with.optimizer}, state, options, *numbers, at);
+    });
+    return made;
   };
   auto p = finished_step<Ops>(t, run(t), state, options, like);
   require_no_memory(t, table_of<Ops>(), run, at);
-  p.form = sample_form(sample);
+  p.form = sample_form(with.loss.sample());
   p.freezing = freeze_record(named);
   p.numbers = std::move(numbers);
   p.set({}, at);
   return p;
 }
 
-template <class Ops, class Model, class Sample, class Loss, class Optimizer>
-class recipe_of final : public step_recipe<Ops> {
+/// An object of some type, owned. `destroy` deletes it.
+std::shared_ptr<void const> owned(void const* object, void (*destroy)(void const* object));
+template <class T>
+std::shared_ptr<void const> copy_of(void const* object) {
+  return owned(new T(*static_cast<T const*>(object)), [](void const* p) { delete static_cast<T const*>(p); });
+}
+
+/// How a step of a model was made.
+template <class Ops>
+class model_recipe final : public step_recipe<Ops> {
  public:
-  recipe_of(Model& model, Loss const& loss, Optimizer const& optimizer, training_state state,
-            training_options const& options)
-      : model_(&model),
-        loss_(loss),
-        optimizer_(optimizer),
-        state_(std::move(state)),
-        options_(options) {}
+  /// `loss` and `optimizer` are copies of those in `with`.
+  model_recipe(step_callables const& with, std::shared_ptr<void const> loss, std::shared_ptr<void const> optimizer,
+               training_state const& state, training_options const& options)
+      : with_(with),
+        loss_(std::move(loss)),
+        optimizer_(std::move(optimizer)),
+        state_(state),
+        options_(options) {
+    with_.optimizer = with.optimizer.of(optimizer_.get());
+  }
   training_program<Ops> for_sample(void const* sample, void const* type, training_program<Ops> const& like,
                                    std::source_location at) const override {
-    if (type != &sample_type<Sample>)
+    if (type != with_.loss.sample().type())
       throw_error(context_access::place(at), {"trainer: the batch is of another C++ type than the sample"});
     like.freezing.require_unchanged("trainer", at);
     std::optional<precision_scope> scope;
     precision_.enter(scope);
     auto state = state_;                  // the same states
     mode_scope const trains(true, true);  // also within an evaluation
-    auto p =
-        traced_step<Ops>(*model_, *static_cast<Sample const*>(sample), loss_, optimizer_, state, options_, at, &like);
-    p.recipe = std::make_shared<recipe_of>(*this);
+    step_callables const with{with_.model, with_.loss.with(loss_.get(), sample), with_.optimizer};
+    auto p = traced_step<Ops>(with, state, options_, at, &like);
+    p.recipe = std::make_shared<model_recipe>(*this);
     return p;
   }
 
  private:
-  Model* model_;
-  Loss loss_;
-  Optimizer optimizer_;
+  step_callables with_;  // the sample in it is gone
+  std::shared_ptr<void const> loss_, optimizer_;
   training_state state_;
   training_options options_;
   same_precision precision_;  // around the step
 };
+
+/// Makes a step and its recipe; `copy_loss` and `copy_optimizer` copy those in `with`.
+template <class Ops>
+training_program<Ops> made_step(step_callables const& with, void const* loss, void const* optimizer,
+                                std::shared_ptr<void const> (*copy_loss)(void const*),
+                                std::shared_ptr<void const> (*copy_optimizer)(void const*),
+                                training_options const& options, std::source_location at) {
+  training_state fresh;
+  training_state& state = options.state ? *options.state : fresh;
+  auto p = traced_step<Ops>(with, state, options, at);
+  p.recipe = std::make_shared<model_recipe<Ops>>(with, copy_loss(loss), copy_optimizer(optimizer), state, options);
+  return p;
+}
+NEAP_INSTANTIATE_ONCE(training_program<standard_operators> made_step(step_callables const&, void const*, void const*,
+                                                                     std::shared_ptr<void const> (*)(void const*),
+                                                                     std::shared_ptr<void const> (*)(void const*),
+                                                                     training_options const&, std::source_location));
 
 }  // namespace detail
 
@@ -361,16 +318,13 @@ class recipe_of final : public step_recipe<Ops> {
 /// Throws neap::error with the user's place for mistakes in the model.
 template <class Ops = standard_operators, class Model, class Sample, class Loss, class Optimizer>
 training_program<Ops> training_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
-                                    training_options options = {},
+                                    training_options const& options = {},
                                     std::source_location at = std::source_location::current()) {
   static_assert(detail::check_optimizer<Optimizer>());
-  training_state fresh;
-  training_state& state = options.state ? *options.state : fresh;
-  auto p = detail::traced_step<Ops>(model, sample, loss, optimizer, state, options, at);
-  using recipe =
-      detail::recipe_of<Ops, Model, Sample, std::decay_t<Loss>, Optimizer>;  // a function is kept by its address
-  p.recipe = std::make_shared<recipe>(model, loss, optimizer, state, options);
-  return p;
+  using function = std::decay_t<Loss>;  // a function is kept by its address
+  function const& kept = loss;
+  return detail::made_step<Ops>({detail::model_ref(model), {kept, model, sample}, detail::optimizer_ref(optimizer)},
+                                &kept, &optimizer, detail::copy_of<function>, detail::copy_of<Optimizer>, options, at);
 }
 
 /// What an eager step gives: the loss before the update, as a tensor, and what trainer has of its last step.
@@ -392,6 +346,12 @@ class eager_result : public tensor {
   std::vector<tensor> gradients_;
 };
 
+namespace detail {
+/// eager_step().
+eager_result taken_step(step_callables const& with, training_state& state, training_options const& options,
+                        step_settings const& settings, std::source_location at);
+}  // namespace detail
+
 /// Takes one training step at once, of the weights that reach the loss; the loss before the update, and the loss's other
 /// outputs: eager_step(...).output("logits"). `state` goes on from
 /// step to step; `settings` stand for the optimizer's numbers in this step. A step that throws is not counted.
@@ -400,17 +360,9 @@ eager_result eager_step(Model& model, Sample const& sample, Loss const& loss, Op
                         training_state& state, training_options const& options = {}, step_settings const& settings = {},
                         std::source_location at = std::source_location::current()) {
   static_assert(detail::check_optimizer<Optimizer>());
-  caller_scope const here(at);
-  auto numbers = detail::numbers_of(optimizer, options, state, at);
-  detail::set_numbers(numbers, settings, state.counter(), at);
-  detail::step_attempt attempt(state);
-  auto made = detail::take_step(model, sample, loss, optimizer, state, options, numbers, at);
-  std::vector<std::string> trained;
-  if (options.keep_gradients) trained = detail::names_of_weights(model, made.weights);
-  else made.gradients.clear();
-  eager_result r(std::move(made), std::move(trained));
-  attempt.finish();
-  return r;
+  std::decay_t<Loss> const& function = loss;  // a function by its address
+  return detail::taken_step({detail::model_ref(model), {function, model, sample}, detail::optimizer_ref(optimizer)},
+                            state, options, settings, at);
 }
 
 }  // namespace neap::inline v0

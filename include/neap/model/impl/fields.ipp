@@ -11,6 +11,9 @@ namespace detail {
 NEAP_FUNC std::string join_path(std::string const& path, std::string_view name) {
   return path.empty() ? std::string(name) : path + "." + std::string(name);
 }
+NEAP_FUNC std::string join_path(std::string const& path, std::size_t number) {
+  return join_path(path, std::to_string(number));
+}
 
 }  // namespace detail
 }  // namespace neap::inline v0

@@ -7,6 +7,25 @@
 
 namespace neap::inline v0::detail {
 
+NEAP_FUNC sample_form::sample_form(sample_ref sample) : type_(sample.type()) {
+  sample.each_part([&](std::string const& path, plain_bits b, void const* x) {
+    parts_.push_back({path, b.bits, b.text ? b.text(x) : std::string()});
+  });
+}
+
+NEAP_FUNC std::string sample_form::difference(sample_ref batch) const {
+  std::string what;
+  if (type_ != batch.type()) return what;
+  std::size_t k = 0;
+  batch.each_part([&](std::string const& path, plain_bits b, void const* x) {
+    if (what.empty() && (k >= parts_.size() || parts_[k].bits != b.bits || parts_[k].path != path))
+      what = sentence(k, path, b.text ? b.text(x) : std::string(), b.bits != 0);
+    ++k;
+  });
+  if (what.empty() && k < parts_.size()) what = "the batch has no part \"" + parts_[k].path + "\", the sample had one";
+  return what;
+}
+
 NEAP_FUNC std::string sample_form::sentence(std::size_t k, std::string const& path, std::string const& text,
                                             bool given) const {
   auto const quoted = [](std::string const& name) { return '"' + name + '"'; };

@@ -132,6 +132,39 @@ NEAP_FUNC loss_and_gradients accumulate_parts(traced_loss const& traced, std::ve
   return total;
 }
 
+NEAP_FUNC loss_result loss_in_precision(loss_call const& loss, gradient_options const& o) {
+  std::optional<precision_scope> scope;
+  if (o.precision) scope.emplace(*o.precision);
+  auto made = loss(o.keep_prediction);
+  made.loss = in_full(made.loss);
+  return made;
+}
+
+NEAP_FUNC traced_loss trace_loss(loss_call const& loss, model_ref model, gradient_options const& o,
+                                 std::vector<tensor>& tensors, std::source_location at) {
+  loss.sample().tensors().each_tensor([&](tensor const& x, std::string const& path) {
+    if (x.is_empty()) return;
+    require_divisible(x, path, o.parts, at);
+    tensors.push_back(x);
+  });
+  draws_apart const draws;
+  tracer::pause const other;
+  tracer t({}, at);
+  name_tensors(t, model);
+  traced_loss traced;
+  loss.with_inputs(t, [&](loss_call const& call) { traced = finished_loss(t, loss_in_precision(call, o)); });
+  return traced;
+}
+
+NEAP_FUNC loss_and_gradients accumulated_of(loss_call const& loss, model_ref model, std::vector<tensor> const& weights,
+                                            gradient_options const& o, std::source_location at) {
+  caller_scope const here(at);
+  if (o.parts == 1) return differentiated(loss_in_precision(loss, o), weights, o);
+  std::vector<tensor> tensors;
+  auto const traced = trace_loss(loss, model, o, tensors, at);
+  return accumulate_parts(traced, tensors, weights, o, at);
+}
+
 }  // namespace detail
 }  // namespace neap::inline v0
 

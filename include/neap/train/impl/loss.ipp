@@ -8,6 +8,17 @@
 namespace neap::inline v0 {
 namespace detail {
 
+NEAP_FUNC part_kinds kinds_of(std::initializer_list<model_ref> parts) {
+  part_kinds k;
+  for (auto const& part : parts)
+    part.each_tensor([&](tensor& t, std::string const&) {
+      if (t.is_empty()) return;
+      if (k.first.empty()) k.first = to_string(t.type());
+      (is_floating(t.element()) ? k.floats : k.whole) = true;
+    });
+  return k;
+}
+
 NEAP_FUNC void refuse_parts(error const& e, part_kinds const& inputs, part_kinds const& target) {
   std::string what = e.what();
   bool const of_types = what.find("element types differ") != what.npos || what.find("needs f") != what.npos ||

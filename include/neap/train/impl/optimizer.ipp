@@ -113,3 +113,21 @@ NEAP_FUNC step_attempt::~step_attempt() {
 
 }  // namespace detail
 }  // namespace neap::inline v0
+
+namespace neap::inline v0 {
+namespace detail {
+
+NEAP_FUNC void require_names(std::span<tensor_type const> types, std::size_t names, std::string_view path) {
+  if (types.size() > names)
+    throw_error(context_access::place({}), {"the optimizer's state_types() are ", types.size(), " of the weight ", path,
+                                            ", its `states` names ", names});
+}
+
+NEAP_FUNC std::vector<tensor_type> types_like(tensor const& weight, std::size_t states) {
+  return std::vector<tensor_type>(states, state_like(weight));
+}
+
+NEAP_FUNC std::vector<scheduled> list_of(std::span<scheduled const> values) { return {values.begin(), values.end()}; }
+
+}  // namespace detail
+}  // namespace neap::inline v0

@@ -8,6 +8,28 @@
 namespace neap::inline v0 {
 namespace detail {
 
+NEAP_FUNC step_numbers numbers_of(optimizer_ref const& optimizer, training_options const& options,
+                                  training_state const& state, std::source_location at) {
+  if (options.precision) require_mixed(*options.precision, at);
+  found_scale found;
+  if (options.precision && options.precision->element == dtype::f16 && options.loss_scale == 0)
+    found = {state.loss_scale_source(), state.good_steps_source(), *options.precision};
+  if (!optimizer.skips_steps() && !found.scale.is_empty())
+    throw_error(context_access::place(at),
+                {"training_step: this optimizer cannot leave out a step, which f16 needs where gradients overflow: use "
+                 "mixed{dtype::bf16}, training_options{.loss_scale = ...} for a scale that stays, or an optimizer with "
+                 "skips_steps (train/optimizer.hpp)"});
+  auto const names = optimizer.numbers();
+  return {{names.begin(), names.end()}, optimizer.values(), options.groups,
+          options.loss_scale,           state.counter(),    std::move(found)};
+}
+
+NEAP_FUNC step_verdict::step_verdict(model_ref model, step_numbers& numbers) : numbers_(numbers) {
+  if (!numbers.finds_scale()) return;
+  buffers_ = named_tensors_of(model, role::buffer);
+  begin();
+}
+
 NEAP_FUNC tensor const& step_verdict::see(std::vector<tensor>& gradients) {
   if (numbers_.finds_scale()) total_ = sum_of_squares(gradients);
   return total_;
@@ -111,12 +133,79 @@ NEAP_FUNC void require_states(std::span<tensor_type const> types, tensor const& 
                                             ": they are another optimizer's; give a new training_state"});
 }
 
+NEAP_FUNC std::vector<tensor_type> states_kept(optimizer_ref const& optimizer, tensor const& weight,
+                                               std::string const& path, training_state& state) {
+  auto types = optimizer.state_types(weight, path);
+  require_states(types, weight, path, state);
+  return types;
+}
+
 NEAP_FUNC std::string or_never_made(std::string const& absent) {
   return absent.empty() ? "" : " Or was a module never made: " + absent + "?";
 }
 
+NEAP_FUNC step_results take_step(step_callables const& with, training_state& state, training_options const& options,
+                                 step_numbers& numbers, std::source_location at) {
+  update_inputs in(state.counter(), numbers.seed());
+  random_scope const draws(options.seed, in);
+  auto const named = named_tensors_of(with.model, role::weight);
+  if (named.empty())
+    if (auto const absent = absent_of(with.model); !absent.empty())
+      throw_error(context_access::place(at), {"training_step: the model has no weights, of its parts ", absent,
+                                              ": make its modules, in its constructor or where they are declared"});
+  auto const trained = trainable(named, options, numbers, at);
+  std::vector<tensor> weights;
+  for (auto const& w : trained) weights.push_back(w.tensor);
+  require_matches(with.optimizer.patterns(), named, at);
+  step_verdict verdict(with.model, numbers);
+  gradient_options how{options.micro_batches, options.keep_prediction, &numbers, {}, !options.other_weights};
+  if (options.precision) how.precision = options.precision->element;
+  auto made = accumulated_of(with.loss, with.model, weights, how, at);
+  tensor const total = [&] {
+    name_scope const here("clip");
+    return verdict.see(made.gradients);
+  }();
+  if (options.clip_norm > 0) {
+    name_scope const here("clip");
+    made.gradients = clip_by_norm(std::move(made.gradients), options.clip_norm, at, total);
+  }
+  step_results r{std::move(made.loss), std::move(made.outputs), {}, {}};
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    auto const& g = made.gradients[i];
+    if (g.is_empty()) continue;
+    auto const& name = trained[i].name;
+    in.set_weight(name, verdict.with_verdict(numbers.of(name)));
+    name_scope const here(name);
+    auto const& states = state.of(weights[i], states_kept(with.optimizer, weights[i], name, state));
+    with.optimizer.update(weights[i], g, states, in);
+    r.weights.push_back(weights[i]);
+    r.gradients.push_back(g);
+  }
+  if (r.weights.empty())
+    throw_error(context_access::place(at),
+                {"training_step: the loss depends on no weight of the model",
+                 trained.size() < named.size() ? " that is not frozen" : "",
+                 ": was it detached, or made under no_gradient or evaluation?", or_never_made(absent_of(with.model))});
+  (void)in.now();  // steps are counted in any case: schedules go on where a training was left
+  verdict.finish();
+  return r;
+}
+
+NEAP_FUNC std::vector<std::string> names_of_weights(model_ref model, std::vector<tensor> const& weights) {
+  auto const named = named_tensors_of(model, role::weight);
+  std::vector<std::string> names;
+  for (auto const& w : weights)
+    for (auto const& n : named)
+      if (n.tensor.storage() == w.storage()) names.push_back(n.name);
+  return names;
+}
+
+NEAP_FUNC std::shared_ptr<void const> owned(void const* object, void (*destroy)(void const* object)) {
+  return {object, destroy};
+}
+
 NEAP_FUNC void name_sources(tracer& t, step_numbers const& numbers, training_state& state,
-                            std::span<named_tensor const> weights, std::vector<std::string_view> const& states,
+                            std::span<named_tensor const> weights, std::span<std::string_view const> states,
                             std::vector<std::vector<tensor_type>> const& types) {
   t.set_name(state.counter(), "step");
   for (auto const& s : numbers.sources()) t.set_name(s.tensor, s.name);
@@ -173,5 +262,24 @@ NEAP_FUNC eager_result::eager_result(detail::step_results made, std::vector<std:
   for (auto& o : outputs_) o.tensor = o.tensor.detach();
   for (auto& g : gradients_) g = g.detach();
 }
+
+namespace detail {
+
+NEAP_FUNC eager_result taken_step(step_callables const& with, training_state& state, training_options const& options,
+                                  step_settings const& settings, std::source_location at) {
+  caller_scope const here(at);
+  auto numbers = numbers_of(with.optimizer, options, state, at);
+  set_numbers(numbers, settings, state.counter(), at);
+  step_attempt attempt(state);
+  auto made = take_step(with, state, options, numbers, at);
+  std::vector<std::string> trained;
+  if (options.keep_gradients) trained = names_of_weights(with.model, made.weights);
+  else made.gradients.clear();
+  eager_result r(std::move(made), std::move(trained));
+  attempt.finish();
+  return r;
+}
+
+}  // namespace detail
 
 }  // namespace neap::inline v0
