@@ -53,22 +53,22 @@ std::size_t check_in_parts(Model model, Sample const& sample, Loss const& loss, 
 }  // namespace
 
 TEST_CASE("a multilayer perceptron in parts of the batch") {
-  auto const sample = std::pair{tensor::randn({256, 16}, 1), numbers({256}, 2, 4)};
+  auto const sample = std::pair{tensor::randn({256, 16}, 1), whole_numbers({256}, 2, 4)};
   CHECK(check_in_parts(zoo::mlp({{16, 64, 64, 4}}), sample, cross_entropy{}, 0.6) > 10);
   auto const numbers_to_numbers = std::pair{tensor::randn({256, 16}, 1), tensor::randn({256, 4}, 3)};
   CHECK(check_in_parts(zoo::mlp({{16, 64, 64, 4}}), numbers_to_numbers, mse{}, 0.6) > 10);
 }
 TEST_CASE("transformers in parts of the batch, with dropout") {
-  std::pair<tensor, tensor> const text{numbers({8, 8}, 1, 16), numbers({8, 8}, 2, 16)};
+  std::pair<tensor, tensor> const text{whole_numbers({8, 8}, 1, 16), whole_numbers({8, 8}, 2, 16)};
   CHECK(check_in_parts(zoo::gpt(zoo::gpt_config::toy()), text, cross_entropy{}, 0.8) > 10);
   auto with_dropout = zoo::gpt_config::toy();
   with_dropout.fused_attention = false, with_dropout.tied_head = false, with_dropout.dropout = 0.1;
   CHECK(check_in_parts(zoo::gpt(with_dropout), text, cross_entropy{}, 0.8) > 10);
-  std::pair<tensor, tensor> const images{tensor::randn({8, 3, 16, 16}, 1), numbers({8}, 2, 4)};
+  std::pair<tensor, tensor> const images{tensor::randn({8, 3, 16, 16}, 1), whole_numbers({8}, 2, 4)};
   CHECK(check_in_parts(zoo::vit(zoo::vit_config::toy()), images, cross_entropy{}, 0.8) > 10);
 }
 TEST_CASE("after a plan in parts, smaller batches run in the same arena, whether parts divide them or not") {
-  auto const batch = [](std::int64_t n) { return std::pair{tensor::randn({n, 16}, 1), numbers({n}, 2, 4)}; };
+  auto const batch = [](std::int64_t n) { return std::pair{tensor::randn({n, 16}, 1), whole_numbers({n}, 2, 4)}; };
   auto model = zoo::mlp({{16, 64, 64, 64, 4}});
   initialise(model, 5);
   auto eager = model;
@@ -93,6 +93,6 @@ TEST_CASE("after a plan in parts, smaller batches run in the same arena, whether
   CHECK(train.size_count() == 4);
 }
 TEST_CASE("a recurrent net in parts") {
-  std::pair<tensor, tensor> const text{numbers({8, 8}, 1, 16), numbers({8, 8}, 2, 16)};
+  std::pair<tensor, tensor> const text{whole_numbers({8, 8}, 1, 16), whole_numbers({8, 8}, 2, 16)};
   check_in_parts(zoo::lstm(zoo::lstm_config::toy()), text, cross_entropy{}, 0.99);
 }

@@ -85,7 +85,7 @@ double check_walks(Model model, Sample const& sample, Loss const& loss, std::uin
 }  // namespace
 
 TEST_CASE("transformers, rewritten at random") {
-  std::pair<tensor, tensor> const text{numbers({2, 8}, 1, 16), numbers({2, 8}, 2, 16)};
+  std::pair<tensor, tensor> const text{whole_numbers({2, 8}, 1, 16), whole_numbers({2, 8}, 2, 16)};
   CHECK(check_walks(zoo::gpt(zoo::gpt_config::toy()), text, cross_entropy{}, 6) > 3);
   auto apart = zoo::gpt_config::toy();
   apart.fused_attention = false, apart.tied_head = false, apart.dropout = 0.1;
@@ -93,10 +93,10 @@ TEST_CASE("transformers, rewritten at random") {
   CHECK(check_walks(zoo::llama(zoo::llama_config::toy()), text, cross_entropy{}, 6) > 3);
 }
 TEST_CASE("nets of images and recurrent nets, rewritten at random") {
-  std::pair<tensor, tensor> const images{tensor::randn({2, 3, 16, 16}, 1), numbers({2}, 2, 4)};
+  std::pair<tensor, tensor> const images{tensor::randn({2, 3, 16, 16}, 1), whole_numbers({2}, 2, 4)};
   CHECK(check_walks(zoo::vit(zoo::vit_config::toy()), images, cross_entropy{}, 4) > 2.5);
   CHECK(check_walks(zoo::densenet(zoo::densenet_config::toy()), images, cross_entropy{}, 4) > 2.5);
-  std::pair<tensor, tensor> const text{numbers({2, 8}, 1, 16), numbers({2, 8}, 2, 16)};
+  std::pair<tensor, tensor> const text{whole_numbers({2, 8}, 1, 16), whole_numbers({2, 8}, 2, 16)};
   CHECK(check_walks(zoo::lstm(zoo::lstm_config::toy()), text, cross_entropy{}, 3) > 1);
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("MAGIS's pipelines plan training steps, rules and fission together, an
   apart.fused_attention = false;
   auto model = zoo::gpt(apart);
   initialise(model, 5);
-  std::pair<tensor, tensor> const text{numbers({8, 8}, 1, 16), numbers({8, 8}, 2, 16)};
+  std::pair<tensor, tensor> const text{whole_numbers({8, 8}, 1, 16), whole_numbers({8, 8}, 2, 16)};
   auto const program = training_step(model, text, cross_entropy{}, descent);
   std::vector<moves_t> const pipelines{magis_default, magis_bounded, magis_in_turn, magis_fission,
                                        magis_without_fission};

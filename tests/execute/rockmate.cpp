@@ -227,8 +227,8 @@ struct translator {
   }
 };
 
-std::pair<tensor, tensor> images() { return {tensor::randn({16, 3, 16, 16}, 1), numbers({16}, 2, 4)}; }
-std::pair<tensor, tensor> text() { return {numbers({24, 8}, 1, 16), numbers({24, 8}, 2, 16)}; }
+std::pair<tensor, tensor> images() { return {tensor::randn({16, 3, 16, 16}, 1), whole_numbers({16}, 2, 4)}; }
+std::pair<tensor, tensor> text() { return {whole_numbers({24, 8}, 1, 16), whole_numbers({24, 8}, 2, 16)}; }
 
 }  // namespace
 
@@ -289,7 +289,7 @@ TEST_CASE("several inputs and outputs, a changed rate, saved and resumed in the 
   adamw const optimizer{.rate = 0.01};
   auto const batch = [](int i) {
     auto const n = static_cast<std::uint64_t>(i);
-    return std::tuple{tensor::randn({64, 12}, 10 + n), tensor::randn({64, 8}, 30 + n), numbers({64}, 3 + i, 4)};
+    return std::tuple{tensor::randn({64, 12}, 10 + n), tensor::randn({64, 8}, 30 + n), whole_numbers({64}, 3 + i, 4)};
   };
   auto const settings = [](int i) { return i % 2 ? step_settings{.rate = 0.003} : step_settings{}; };
   host_backend backend(1);

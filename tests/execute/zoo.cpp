@@ -133,18 +133,18 @@ void check_training(Model model, Sample const& sample, Loss const& loss, int ste
 }
 
 std::pair<tensor, tensor> images(std::int64_t size = 16) {
-  return {tensor::randn({4, 3, size, size}, 1), numbers({4}, 2, 4)};
+  return {tensor::randn({4, 3, size, size}, 1), whole_numbers({4}, 2, 4)};
 }
-std::pair<tensor, tensor> text() { return {numbers({3, 8}, 1, 16), numbers({3, 8}, 2, 16)}; }
+std::pair<tensor, tensor> text() { return {whole_numbers({3, 8}, 1, 16), whole_numbers({3, 8}, 2, 16)}; }
 
 }  // namespace
 
 TEST_CASE("mlp") {
-  check_training(zoo::mlp(zoo::mlp_config::toy()), std::pair{tensor::randn({8, 16}, 1), numbers({8}, 2, 4)},
+  check_training(zoo::mlp(zoo::mlp_config::toy()), std::pair{tensor::randn({8, 16}, 1), whole_numbers({8}, 2, 4)},
                  cross_entropy{});
 }
 TEST_CASE("mlp whose weights are larger than its activations: their updates are fused with the gradients") {
-  check_training(zoo::mlp({{512, 1024, 512, 4}}), std::pair{tensor::randn({64, 512}, 1), numbers({64}, 2, 4)},
+  check_training(zoo::mlp({{512, 1024, 512, 4}}), std::pair{tensor::randn({64, 512}, 1), whole_numbers({64}, 2, 4)},
                  cross_entropy{}, 12, {}, 2);
 }
 TEST_CASE("vgg") { check_training(zoo::vgg(zoo::vgg_config::toy()), images(), cross_entropy{}); }
@@ -161,7 +161,7 @@ TEST_CASE("resnet with bottlenecks") {
 }
 TEST_CASE("densenet") { check_training(zoo::densenet(zoo::densenet_config::toy()), images(), cross_entropy{}); }
 TEST_CASE("unet, unet++") {
-  auto const sample = std::pair{tensor::randn({2, 3, 8, 8}, 1), numbers({2, 8, 8}, 2, 2)};
+  auto const sample = std::pair{tensor::randn({2, 3, 8, 8}, 1), whole_numbers({2, 8, 8}, 2, 2)};
   check_training(zoo::unet(zoo::unet_config::toy()), sample, pixel_loss{});
   check_training(zoo::unet_plus_plus(zoo::unet_config::toy()), sample, pixel_loss{});
 }

@@ -10,7 +10,7 @@
 namespace neap::testing {
 
 /// A tensor of i64 in [0, below), drawn by a seed.
-inline tensor numbers(shape const& s, std::uint64_t seed, std::uint32_t below) {
+inline tensor whole_numbers(shape const& s, std::uint64_t seed, std::uint32_t below) {
   random_stream r(seed);
   std::vector<std::int64_t> v;
   for (std::int64_t i = 0; i < elements(s); ++i) v.push_back(r.below(below));

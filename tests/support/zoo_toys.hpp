@@ -33,12 +33,12 @@ struct loss_of_pixels {
 template <class F>
 void for_each_zoo_toy(F const& f) {
   auto const images = [](std::int64_t size) {
-    return std::pair{tensor::randn({4, 3, size, size}, 1), numbers({4}, 2, 4)};
+    return std::pair{tensor::randn({4, 3, size, size}, 1), whole_numbers({4}, 2, 4)};
   };
-  std::pair const text{numbers({3, 8}, 1, 16), numbers({3, 8}, 2, 16)};
-  std::pair const pixels{tensor::randn({2, 3, 8, 8}, 1), numbers({2, 8, 8}, 2, 2)};
+  std::pair const text{whole_numbers({3, 8}, 1, 16), whole_numbers({3, 8}, 2, 16)};
+  std::pair const pixels{tensor::randn({2, 3, 8, 8}, 1), whole_numbers({2, 8, 8}, 2, 2)};
   cross_entropy const loss{};
-  f("mlp", zoo::mlp(zoo::mlp_config::toy()), std::pair{tensor::randn({8, 16}, 1), numbers({8}, 2, 4)}, loss);
+  f("mlp", zoo::mlp(zoo::mlp_config::toy()), std::pair{tensor::randn({8, 16}, 1), whole_numbers({8}, 2, 4)}, loss);
   f("vgg", zoo::vgg(zoo::vgg_config::toy()), images(16), loss);
   f("resnet", zoo::resnet(zoo::resnet_config::toy()), images(16), loss);
   f("resnet50, narrow", zoo::resnet(zoo::resnet_config::resnet50().narrow()), images(8), loss);
