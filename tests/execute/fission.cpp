@@ -21,7 +21,7 @@
 
 using namespace neap;
 using neap::testing::check_beside_eager;
-using neap::testing::numbers;
+using neap::testing::whole_numbers;
 
 namespace {
 

@@ -26,7 +26,7 @@
 
 using namespace neap;
 using neap::testing::check_beside_eager;
-using neap::testing::numbers;
+using neap::testing::whole_numbers;
 
 namespace {
 

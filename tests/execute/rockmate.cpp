@@ -27,8 +27,8 @@
 #include <vector>
 
 using namespace neap;
-using neap::testing::numbers;
 using neap::testing::scratch;
+using neap::testing::whole_numbers;
 
 namespace {
 

@@ -35,7 +35,7 @@
 #include <new>
 
 using namespace neap;
-using neap::testing::numbers;
+using neap::testing::whole_numbers;
 
 // Allocations of this program, counted; a sanitizer has its own and counts none.
 namespace {
