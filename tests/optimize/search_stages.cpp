@@ -162,7 +162,11 @@ TEST_CASE("placement: the answer fits or is the smallest, and polish keeps that"
   CHECK(s.state().out.placed.arena_bytes >= placing.answer()->state.result.peak_bytes);
   auto const latency = s.state().best->state.result.latency;
   auto const arena = s.state().out.placed.arena_bytes;
-  detail::polish_answer(s.state(), placing);
+  detail::polish polishing(s.state(), placing);
+  polishing.look_at_answers();
+  CHECK(s.state().best->state.result.latency == latency);
+  CHECK(s.state().out.placed.arena_bytes == arena);
+  polishing.finish();
   CHECK(s.state().best->state.result.latency <= latency);
   CHECK(s.state().out.placed.arena_bytes <= std::max(arena, s.state().out.memory_limit_bytes));
   CHECK(s.state().out.fits == fits);

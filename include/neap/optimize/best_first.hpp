@@ -56,17 +56,20 @@ class best_first {
     run_.orders = plant_orders(state, original, orders);
     run_.warm = plant_warm_starts(state, run_.placing);
     run_.external.begin(run_.orders);
+    polish polishing(state, run_.placing);
     double work = work_of_first_epoch();
-    do {
+    for (;;) {
       run_tighter_epoch(work);
       run_epoch(state.limits, work);
       work *= state.policy.epochs.growth;
-    } while (state.budget.ran_out() && !state.is_over() && !(state.is_free() && out.fits));
+      if (!state.budget.ran_out() || state.is_over() || (state.is_free() && out.fits)) break;
+      polishing.look_at_answers();
+    }
     state.asked = state.limits;
     if (state.limits.limits_memory && run_.placing.answer()->state.result.peak_bytes > out.memory_limit_bytes)
       run_.placing.take_quicker();
     run_.placing.take_answer();
-    polish_answer(state, run_.placing);
+    polishing.finish();
     out.at_peak = content_of_peak(state.best->state);
     out.best = std::move(state.best->state);
     for (auto const* t = state.best->path.get(); t; t = t->before.get()) out.steps.push_back(t->how);

@@ -1,5 +1,6 @@
 // The last stage of a search: loads and stores of the answer move to where their transfers are hidden best
-// (schedule/refine.hpp), if that costs no memory.
+// (schedule/refine.hpp), if that costs no memory. Answers of epochs that have ended are looked at between epochs: a search
+// that goes on never loses what an earlier end would have come to.
 #pragma once
 
 #include <neap/optimize/objective.hpp>
@@ -10,39 +11,85 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace neap::inline v0::detail {
 
-/// The answer becomes what comes of a candidate, if that is quicker than `latency`, has no higher peak than the candidate,
-/// and its arena is within what it is now or what the limit allows.
 template <class State>
-void polish_from(State& state, placement<State>& placing, typename State::node_ptr const n, seconds_t latency) {
-  auto const& now = n->state;
-  flow_facts const facts(now.graph, state.judge().cost(), state.options.memory);
-  if (!facts.has_transfers()) return;
-  candidate<typename State::graph_type> c{now.graph, refine{}(facts, now.order), {}};
-  simulator{}(facts, c.order, c.result);
-  state.record.note({c.result.peak_bytes, c.result.latency});
-  if (c.result.latency >= latency || c.result.peak_bytes > now.result.peak_bytes) return;
-  auto placed = placing.addresses(c);
-  auto const allowed = state.asked.limits_memory ? state.out.memory_limit_bytes : 0;
-  if (placed.arena_bytes > std::max(state.out.placed.arena_bytes, allowed)) return;
-  placing.take(state.make_node(step(n->path, "loads and stores where they are hidden"), std::move(c.graph),
-                               std::move(c.order), std::move(c.result)),
-               std::move(placed));
-}
+class polish {
+ public:
+  using node_ptr = typename State::node_ptr;
 
-/// The user's scheduler has placed transfers where it orders candidates: then they stay.
-template <class State>
-void polish_answer(State& state, placement<State>& placing) {
-  if (state.judge().reorders() || !state.policy.polish.on) return;
-  auto const answer = state.best;
-  polish_from(state, placing, answer, answer->state.result.latency);
-  // What was slower before may be quicker with its transfers elsewhere.
-  auto const& last = placing.answers();
-  for (auto n = last.rbegin(); n != last.rend() && placing.has_time(); ++n)
-    if (*n != placing.answer())
-      polish_from(state, placing, *n, state.best->state.result.latency * (1 - objective::rounding));
-}
+  polish(State& state, placement<State>& placing) : state_(state), placing_(placing) {}
+
+  /// Between epochs: answers that were not looked at yet. What is quicker waits for the end, at most as many as there are
+  /// answers; the search goes on without it.
+  void look_at_answers() {
+    if (!is_on()) return;
+    auto const& last = placing_.answers();
+    for (auto const& n : last)
+      if (auto c = was_looked_at(n) ? nullptr : polished(n, n->state.result.latency)) keep(std::move(c));
+    looked_at_ = last;
+  }
+
+  /// The answer is the quickest of what comes of the last answers, and of what was kept, whose arena is within what it is
+  /// now or what the limit allows. The answer itself and the quickest that was kept are placed without time, too.
+  void finish() {
+    if (!is_on()) return;
+    auto const answer = state_.best;
+    take(polished(answer, answer->state.result.latency));
+    for (auto const& n : kept_) {
+      if (!is_quicker(n->state.result.latency)) break;
+      if (take(n) || !placing_.has_time()) break;
+    }
+    // What was slower before may be quicker with its transfers elsewhere.
+    auto const& last = placing_.answers();
+    for (auto n = last.rbegin(); n != last.rend() && placing_.has_time(); ++n)
+      if (*n != placing_.answer() && !was_looked_at(*n)) take(polished(*n, quicker_than_best()));
+  }
+
+ private:
+  /// The user's scheduler has placed transfers where it orders candidates: then they stay.
+  bool is_on() const { return state_.policy.polish.on && !state_.judge().reorders(); }
+  seconds_t quicker_than_best() const { return state_.best->state.result.latency * (1 - objective::rounding); }
+  bool is_quicker(seconds_t latency) const { return latency < quicker_than_best(); }
+
+  bool was_looked_at(node_ptr const& n) const {
+    return std::find(looked_at_.begin(), looked_at_.end(), n) != looked_at_.end();
+  }
+
+  /// What comes of a candidate, if that is quicker than `latency` and has no higher peak than the candidate.
+  node_ptr polished(node_ptr const& n, seconds_t latency) {
+    auto const& now = n->state;
+    flow_facts const facts(now.graph, state_.judge().cost(), state_.options.memory);
+    if (!facts.has_transfers()) return nullptr;
+    candidate<typename State::graph_type> c{now.graph, refine{}(facts, now.order), {}};
+    simulator{}(facts, c.order, c.result);
+    state_.record.note({c.result.peak_bytes, c.result.latency});
+    if (c.result.latency >= latency || c.result.peak_bytes > now.result.peak_bytes) return nullptr;
+    return state_.make_node(step(n->path, "loads and stores where they are hidden"), std::move(c.graph),
+                            std::move(c.order), std::move(c.result));
+  }
+  /// Whether a candidate became the answer.
+  bool take(node_ptr n) {
+    if (!n) return false;
+    auto placed = placing_.addresses(n->state);
+    auto const allowed = state_.asked.limits_memory ? state_.out.memory_limit_bytes : 0;
+    if (placed.arena_bytes > std::max(state_.out.placed.arena_bytes, allowed)) return false;
+    placing_.take(std::move(n), std::move(placed));
+    return true;
+  }
+  /// The quickest first.
+  void keep(node_ptr n) {
+    auto const latency = [](node_ptr const& x) { return x->state.result.latency; };
+    kept_.insert(std::find_if(kept_.begin(), kept_.end(), [&](auto const& x) { return latency(x) > latency(n); }), n);
+    if (kept_.size() > state_.policy.incumbent.most_answers) kept_.pop_back();
+  }
+
+  State& state_;
+  placement<State>& placing_;
+  std::vector<node_ptr> looked_at_;  // of the last answers
+  std::vector<node_ptr> kept_;       // the quickest first
+};
 
 }  // namespace neap::inline v0::detail
