@@ -130,9 +130,9 @@ TEST_CASE("rows with other functions, programs and results are refused") {
     check_other_operators<op::fused_reduction>(original, made, seed, 6, other_reduction, reduced);
   }
   CHECK(seen.refused > testing::cases(250));
-  CHECK(seen.alike < seen.refused / 4);
+  CHECK(4 * seen.alike < seen.refused);
   CHECK(reduced.refused > testing::cases(5));
-  CHECK(reduced.alike < reduced.refused / 4);
+  CHECK(4 * reduced.alike < reduced.refused);
 }
 
 TEST_CASE("rows fused by hand: wrong operands and results are refused, and pinned operators inside") {
@@ -257,5 +257,5 @@ TEST_CASE("fused functions of rows run in parts, and the plans are right") {
     reduced += check_fused_parts<op::fused_reduction>(g, seed + 1000);
   }
   CHECK(parts > (testing::sanitized ? 0u : 40u));  // few of the first draws run in parts
-  CHECK(reduced > (testing::sanitized ? 0u : 2u));
+  if (!testing::sanitized) CHECK(reduced > 2);
 }
