@@ -21,6 +21,8 @@
 #include <neap/train/fuse_elementwise.hpp>
 #include <neap/train/fuse_rows.hpp>
 
+#include "../tests/support/bytes_moved.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -227,17 +229,6 @@ void run_step(host_backend& backend, std::string const& name, Model model, Sampl
   auto const step = [&](auto& of) { return training_step(of, sample, cross_entropy{}, adamw{.rate = 1e-3}, options); };
   auto const plain = rows ? fuse_elementwise(step(model)) : step(model);
   auto const fused = fuse_elementwise(rows ? fuse_rows(step(other)) : step(other));
-  auto const bytes = [](graph const& g) {
-    double n = 0;
-    for (auto o : g.ops()) {
-      if (flow::is_view(g, o)) continue;
-      std::vector<tensor_layout> in, out;
-      for (auto v : g.inputs(o)) in.push_back(g.layout(v));
-      for (auto v : g.outputs(o)) out.push_back(g.layout(v));
-      n += bytes_of(g.view(o), in, out);
-    }
-    return n;
-  };
   auto const ops = [](graph const& g) {
     std::size_t n = 0;
     for (auto o : g.ops()) n += !flow::is_view(g, o);
@@ -249,8 +240,8 @@ void run_step(host_backend& backend, std::string const& name, Model model, Sampl
     if (one(sample) != two(sample)) fail(name + ": the losses differ");
   auto const [ms, ms_fused] = times([&] { one(sample); }, [&] { two(sample); });
   std::printf("step,%s,,%zu,%zu,%.0f,%.0f,%.3f,%.3f,%lld,%lld\n", name.c_str(), ops(plain.program), ops(fused.program),
-              bytes(plain.program), bytes(fused.program), ms, ms_fused, static_cast<long long>(p.arena_bytes),
-              static_cast<long long>(q.arena_bytes));
+              testing::bytes_moved(plain.program), testing::bytes_moved(fused.program), ms, ms_fused,
+              static_cast<long long>(p.arena_bytes), static_cast<long long>(q.arena_bytes));
 }
 
 tensor numbers(shape const& dims, std::int64_t below) {

@@ -2,7 +2,7 @@
 #include "../support/elementwise_cases.hpp"
 #include "../support/fused_cases.hpp"
 #include "../support/interpreted_check.hpp"
-#include "../support/shuffled_block.hpp"
+#include "../support/shuffled_check.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,23 +10,8 @@
 #include <cstdint>
 #include <cstring>
 
-namespace {
-
 using namespace neap;
 using namespace neap::testing;
-
-/// The same of shuffled blocks.
-template <class Case>
-void check_shuffled(Case const& run, dtype t, case_extents e) {
-  host_backend host(1);
-  case_memory expected(e, random_stream{7}), got(e, random_stream{7});
-  run(host, expected, t, e);
-  shuffled_backend b(3);
-  run(b, got, t, e);
-  CHECK(first_difference(got, expected, Case::same_order ? 0 : 8 * neap_test::tolerance(t)) == -1);
-}
-
-}  // namespace
 
 TEST_CASE("elementwise kernels interpreted from PTX give the host's results, without a fault") {
   auto kernels = interpreted_kernels("elementwise");

@@ -4,7 +4,7 @@
 #include "../support/interpreted_check.hpp"
 #include "../support/norm_sum_cases.hpp"
 #include "../support/operator_cases.hpp"
-#include "../support/shuffled_block.hpp"
+#include "../support/shuffled_check.hpp"
 
 #include <doctest/doctest.h>
 
@@ -21,18 +21,6 @@ void for_each_operator_case(F const& f) {
       f(picking_case{}, "picking");
   f(line_case{}, "lines"), f(running_sum_case{}, "running sums");
   f(norm_sum_case{}, "norms between sums");
-}
-
-/// The same of shuffled blocks, in two orders.
-template <class Case>
-void check_shuffled(Case const& run, dtype t, case_extents e) {
-  host_backend host(1);
-  case_memory expected(e, random_stream{7}), first(e, random_stream{7}), second(e, random_stream{7});
-  run(host, expected, t, e);
-  shuffled_backend a(3), b(4);
-  run(a, first, t, e), run(b, second, t, e);
-  CHECK(first_difference(first, expected, Case::same_order ? 0 : 8 * neap_test::tolerance(t)) == -1);
-  CHECK(first_difference(second, first, 0) == -1);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <neap/train/fuse_elementwise.hpp>
 #include <neap/train/fuse_epilogues.hpp>
 
+#include "../support/bytes_moved.hpp"
 #include "../support/fused_plans.hpp"
 #include "../support/message.hpp"
 #include "../support/random_rows.hpp"
@@ -270,20 +271,6 @@ std::pair<std::string, std::size_t> train_fused(Model plain, Batch const& batch,
   return {rows_of_graph(two.program), launches(one.program) - launches(two.program)};
 }
 
-/// What a step's ops read and write.
-double bytes_moved(op_graph const& g) {
-  double n = 0;
-  for (auto o : g.ops()) {
-    if (flow::is_view(g, o)) continue;
-    std::vector<tensor_layout> in, out;
-    for (auto v : g.inputs(o)) in.push_back(g.layout(v));
-    for (auto v : g.outputs(o)) out.push_back(g.layout(v));
-    auto const w = g.facets(o).cost(g.attributes(o), {in, out});
-    n += w.read + w.written;
-  }
-  return n;
-}
-
 }  // namespace
 
 TEST_CASE("training steps with fused rows give the bits of the plain ones, in fewer operators, in any order") {
@@ -317,8 +304,8 @@ TEST_CASE("fuse_rows moves no more bytes than fuse_elementwise alone, in each mo
       if (low) options.precision = mixed{dtype::bf16};
       initialise(model, 5);
       auto const step = training_step(model, batch, loss, sgd{}, options);
-      double const chains = bytes_moved(fuse_elementwise(step).program),
-                   rows = bytes_moved(fuse_elementwise(fuse_rows(step)).program);
+      double const chains = testing::bytes_moved(fuse_elementwise(step).program),
+                   rows = testing::bytes_moved(fuse_elementwise(fuse_rows(step)).program);
       CHECK(rows <= chains);
       if (std::string_view(name) == "resnet") CHECK(rows < 0.9 * chains);
     }
