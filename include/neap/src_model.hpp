@@ -36,6 +36,7 @@
 #include <neap/ir/impl/pin_rules.ipp>
 #include <neap/ir/impl/pins.ipp>
 #include <neap/ir/impl/traversal.ipp>
+#include <neap/ir/impl/verify.ipp>
 #include <neap/ir/operators/impl/arithmetic.ipp>
 #include <neap/ir/operators/impl/attention.ipp>
 #include <neap/ir/operators/impl/binary.ipp>

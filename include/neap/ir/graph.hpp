@@ -327,7 +327,7 @@ class op_graph {
  private:
   friend class graph_editor;
   friend class digest_updater;      // ir/digests.hpp
-  friend class graph_checker;       // ir/verify.hpp
+  friend class graph_checker;       // ir/impl/verify.ipp
   friend struct graph_test_access;  // tests plant faults
   operator_table table_;
   plain_vector<operator_facets const*> others_;  // operators that are not in the table, in the order they came
