@@ -1,7 +1,7 @@
 # neap_group_tests(RESULT FOLDER [FIRST header] file...): the sources to compile in place of the test files: a few that
 # include the others. The templates that many tests share are compiled once a group, which takes a tenth of the time. Each
 # file stands in a namespace of its own there, below the includes of all. A file is compiled by itself where that does not
-# do: it defines macros, includes below a condition, replaces operator new, or adds to somebody else's namespace.
+# do: it defines macros for good, includes below a condition, replaces operator new, or adds to somebody else's namespace.
 # FIRST: each source includes this header before all others.
 option(NEAP_GROUP_TESTS "Compile the tests of a folder together (OFF: file by file, quicker after a change of one)" ON)
 
@@ -21,9 +21,13 @@ function(neap_group_tests result folder)
     cmake_path(GET path PARENT_PATH directory)
     cmake_path(GET path STEM name)
     cmake_path(GET path EXTENSION LAST_ONLY extension)
-    file(STRINGS ${source} alone REGEX "^ *#(define|line)|operator new\\(|^template <>|^namespace neap" LIMIT_COUNT 1)
+    file(STRINGS ${source} alone REGEX "^ *#line|operator new\\(|^template <>|^namespace neap" LIMIT_COUNT 1)
     file(STRINGS ${source} conditions REGEX "^ *#(if|include)")
-    if(NOT NEAP_GROUP_TESTS OR alone OR conditions MATCHES "#if.*#include")
+    file(STRINGS ${source} macros REGEX "^ *#define")
+    file(STRINGS ${source} ended_macros REGEX "^ *#undef")
+    list(LENGTH macros macros)
+    list(LENGTH ended_macros ended_macros)
+    if(NOT NEAP_GROUP_TESTS OR alone OR macros GREATER ended_macros OR conditions MATCHES "#if.*#include")
       if(first)
         set(source ${CMAKE_CURRENT_BINARY_DIR}/${folder}_${name}${extension})
         file(CONFIGURE OUTPUT ${source} CONTENT "${first}\n#include \"${path}\"\n" @ONLY)
