@@ -8,6 +8,7 @@
 #include <neap/cuda/grid.hpp>
 #include <neap/cuda/kernels/standard.cuh>
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -30,25 +31,25 @@ class taking_turns {
 
   void run(int threads, std::function<void(int)> const& body) {
     body_ = &body;
-    while (static_cast<int>(threads_.size()) < threads) threads_.push_back(std::make_unique<thread>());
+    while (static_cast<int>(threads_.size()) < threads) threads_.push_back(std::make_unique_for_overwrite<thread>());
     std::vector<int> ready, waiting;
     int ended = 0;
-    for (int t = 0; t < threads; ++t) {
-      start(t);
-      ready.push_back(t);
-    }
+    for (int t = 0; t < threads; ++t) ready.push_back(t);
     while (!ready.empty()) {
       std::size_t const k = random_.below(static_cast<std::uint32_t>(ready.size()));
       now_ = ready[k];
       state_ = state::ended;
-      swapcontext(&scheduler_, &threads_[static_cast<std::size_t>(now_)]->context);
+      resume(now_);
       if (state_ != state::paused) {
         (state_ == state::waits ? waiting.push_back(now_) : void(++ended));
         ready[k] = ready.back();
         ready.pop_back();
       }
       if (!ready.empty() || waiting.empty()) continue;
-      if (ended > 0) throw std::logic_error("a barrier that not all threads reach");
+      if (ended > 0) {
+        threads_.clear();  // some are in the middle of this body
+        throw std::logic_error("a barrier that not all threads reach");
+      }
       ready.swap(waiting);
     }
   }
@@ -62,34 +63,46 @@ class taking_turns {
  private:
   enum class state { ended, paused, waits };
   struct thread {
-    ucontext_t context;
+    jmp_buf at;  // where it goes on
+    bool begun = false;
     alignas(16) char stack[64 * 1024];
   };
 
-  void start(int t) {
+  // A thread begins by setcontext, and runs one body after the other. Turns are taken by _longjmp: swapcontext calls the
+  // system each time.
+  void resume(int t) {
     thread& x = *threads_[static_cast<std::size_t>(t)];
-    getcontext(&x.context);
-    x.context.uc_stack.ss_sp = x.stack;
-    x.context.uc_stack.ss_size = sizeof x.stack;
-    x.context.uc_link = &scheduler_;
-    auto const self = reinterpret_cast<std::uintptr_t>(this);  // makecontext passes ints
-    makecontext(&x.context, reinterpret_cast<void (*)()>(&enter), 3, static_cast<unsigned>(self >> 32),
-                static_cast<unsigned>(self), t);
+    if (_setjmp(scheduler_)) return;
+    if (x.begun) _longjmp(x.at, 1);
+    x.begun = true;
+    begin(x);
   }
-  static void enter(unsigned high, unsigned low, int t) {
+  void begin(thread& x) {
+    ucontext_t context;
+    getcontext(&context);
+    context.uc_stack.ss_sp = x.stack;
+    context.uc_stack.ss_size = sizeof x.stack;
+    context.uc_link = nullptr;
+    auto const self = reinterpret_cast<std::uintptr_t>(this);  // makecontext passes ints
+    makecontext(&context, reinterpret_cast<void (*)()>(&enter), 2, static_cast<unsigned>(self >> 32),
+                static_cast<unsigned>(self));
+    setcontext(&context);
+  }
+  static void enter(unsigned high, unsigned low) {
     auto* const self = reinterpret_cast<taking_turns*>(std::uintptr_t{high} << 32 | low);
-    (*self->body_)(t);
-    self->state_ = state::ended;
+    for (int const t = self->now_;;) {
+      (*self->body_)(t);
+      self->leave(state::ended);
+    }
   }
   void leave(state s) {
-    int const t = now_;
     state_ = s;
-    swapcontext(&threads_[static_cast<std::size_t>(t)]->context, &scheduler_);
+    if (!_setjmp(threads_[static_cast<std::size_t>(now_)]->at)) _longjmp(scheduler_, 1);
   }
 
   random_stream random_;
   std::vector<std::unique_ptr<thread>> threads_;
-  ucontext_t scheduler_{};
+  jmp_buf scheduler_;
   std::function<void(int)> const* body_ = nullptr;
   int now_ = 0;
   state state_ = state::ended;
