@@ -50,6 +50,10 @@ struct scheduler {
     std::uint32_t const count = std::min<std::uint32_t>(warp_size, m.threads_of_block - n * warp_size);
     w.exist = w.alive = static_cast<lanes>((std::uint64_t{1} << count) - 1);
     w.pc.fill(k.entry);
+    if (!spare_registers.empty()) {
+      w.registers = std::move(spare_registers.back());
+      spare_registers.pop_back();
+    }
     w.registers.resize(std::size_t{k.rows()} * warp_size);
     for (std::uint32_t r = 0; r < k.rows(); ++r) std::fill_n(w.row(r), warp_size, k.row_values[r]);
     w.local.assign(std::size_t{k.local_end} * warp_size, 0xcd);
@@ -60,6 +64,9 @@ struct scheduler {
       for (std::uint32_t l = 0; l < warp_size; ++l) w.row(row)[l] = special(name, b, n, l);
     mix(w);
   }
+
+  /// Of warps that have ended, of all grids: a kernel has thousands of rows, and the system is slow to give that memory.
+  static inline thread_local std::vector<std::vector<std::uint64_t>> spare_registers;
 
   std::uint64_t special(std::string const& name, block_state const& b, std::uint32_t n, std::uint32_t l) const {
     dim3 const t = m.thread_of(n * warp_size + l);
@@ -446,8 +453,10 @@ struct scheduler {
         resident.push_back(start_block(next++));
       if (resident.empty()) return;
       std::size_t const n = m.options.seed ? m.random() % resident.size() : turn_of_blocks_++ % resident.size();
-      if (!run(*resident[n], m.options.seed ? 64 + static_cast<unsigned>(m.random() % 512) : 4096))
+      if (!run(*resident[n], m.options.seed ? 64 + static_cast<unsigned>(m.random() % 512) : 4096)) {
+        for (auto& w : resident[n]->warps) spare_registers.push_back(std::move(w.registers));
         resident.erase(resident.begin() + static_cast<std::ptrdiff_t>(n));
+      }
     }
   }
   std::size_t turn_of_blocks_ = 0;
