@@ -24,6 +24,9 @@
 
 namespace neap::testing {
 
+// Where _FORTIFY_SOURCE is defined, the declared _longjmp ends the program when the stack changes.
+extern "C" [[noreturn]] void change_stack(jmp_buf, int) noexcept __asm__("_longjmp");
+
 /// Threads that take turns in random order. `run` throws std::logic_error if some end while others wait at a barrier.
 class taking_turns {
  public:
@@ -73,7 +76,7 @@ class taking_turns {
   void resume(int t) {
     thread& x = *threads_[static_cast<std::size_t>(t)];
     if (_setjmp(scheduler_)) return;
-    if (x.begun) _longjmp(x.at, 1);
+    if (x.begun) change_stack(x.at, 1);
     x.begun = true;
     begin(x);
   }
@@ -97,7 +100,7 @@ class taking_turns {
   }
   void leave(state s) {
     state_ = s;
-    if (!_setjmp(threads_[static_cast<std::size_t>(now_)]->at)) _longjmp(scheduler_, 1);
+    if (!_setjmp(threads_[static_cast<std::size_t>(now_)]->at)) change_stack(scheduler_, 1);
   }
 
   random_stream random_;
