@@ -17,8 +17,10 @@ using namespace neap;
 namespace {
 
 optimized<graph> search(testing::quality_graph const& g, double memory, double latency, std::size_t iterations,
-                        std::chrono::duration<double> seconds = std::chrono::hours(1000), unsigned threads = 1) {
+                        std::chrono::duration<double> seconds = std::chrono::hours(1000), unsigned threads = 1,
+                        search_policy const& policy = {}) {
   search_options options;
+  options.policy = policy;
   auto cost = given_or{roofline::h100_like()};
   cost.other.to_host_bytes_per_second = cost.other.to_device_bytes_per_second = std::max(g.link, 1.0);
   if (memory > 0) options.memory_at_most = memory_limit::of_original(memory);
@@ -71,6 +73,17 @@ TEST_CASE("a search with more iterations begins with what one with fewer did, an
     }
   }
   CHECK(continued > 0);
+}
+
+TEST_CASE("the best before is not lost where its transfers can be hidden better than those of what surpasses it") {
+  search_policy policy;
+  policy.cheaper.price = 0.42;  // then the search comes by such a pair
+  auto const graphs = testing::quality_graphs(NEAP_SOURCE_DIR);
+  auto const& g = *std::ranges::find(graphs, "random_model3", &testing::quality_graph::name);
+  auto const far = std::chrono::hours(1000);
+  auto const before = search(g, 0.7, 0, 200, far, 1, policy), now = search(g, 0.7, 0, 500, far, 1, policy);
+  CHECK(begins_with(now.trail, before.trail));
+  CHECK_FALSE(worse(now, before, true));
 }
 
 TEST_CASE("a limit in seconds only cuts") {

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -115,6 +116,7 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
   double external_share = 0;  // of the epoch, that external seeds took: shares of segments end later by as much
   double part = 1;            // of the budget: what the search may use so far
   incumbent_alternatives<node_ptr> beside;
+  std::function<void(node_ptr const&)> before_surpassed;  // of the best so far
   seen_candidates seen;
   optimized<G> out;
   search_record record;
@@ -198,7 +200,10 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
     note_near(n);
     beside.add_with_headroom(n, limits);
     if (best && !beats(r, best->state.result)) return;
-    if (best && asked.limits_memory) beside.add_surpassed(best);
+    if (best && asked.limits_memory) {
+      if (before_surpassed) before_surpassed(best);
+      beside.add_surpassed(best);
+    }
     best = n;
     if (!aside) record.best_is({r.peak_bytes, r.latency}, asked);
   }

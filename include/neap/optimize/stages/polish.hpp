@@ -1,8 +1,9 @@
 // The last stage of a search: loads and stores of the answer move to where their transfers are hidden best
-// (schedule/refine.hpp), if that costs no memory. Answers of epochs that have ended are looked at between epochs: a search
-// that goes on never loses what an earlier end would have come to.
+// (schedule/refine.hpp), if that costs no memory. Answers of epochs that have ended are looked at between epochs, and what
+// was the best before it is surpassed: a search that goes on never loses what an earlier end would have come to.
 #pragma once
 
+#include <neap/core/work_meter.hpp>
 #include <neap/optimize/objective.hpp>
 #include <neap/optimize/stages/placement.hpp>
 #include <neap/schedule/refine.hpp>
@@ -20,7 +21,12 @@ class polish {
  public:
   using node_ptr = typename State::node_ptr;
 
-  polish(State& state, placement<State>& placing) : state_(state), placing_(placing) {}
+  polish(State& state, placement<State>& placing) : state_(state), placing_(placing) {
+    state.before_surpassed = [this](node_ptr const& n) { look_at_surpassed(n); };
+  }
+  polish(polish const&) = delete;
+  polish& operator=(polish const&) = delete;
+  ~polish() { state_.before_surpassed = nullptr; }
 
   /// Between epochs: answers that were not looked at yet. What is quicker waits for the end, at most as many as there are
   /// answers; the search goes on without it.
@@ -54,6 +60,13 @@ class polish {
   seconds_t quicker_than_best() const { return state_.best->state.result.latency * (1 - objective::rounding); }
   bool is_quicker(seconds_t latency) const { return latency < quicker_than_best(); }
 
+  /// Within an epoch, and no part of its work: the sequence of candidates is the same without it.
+  void look_at_surpassed(node_ptr const& n) {
+    if (!is_on() || was_looked_at(n) || !state_.limits.limits_memory || !state_.limits.fits(n->state.result)) return;
+    auto const work = work_meter::now();
+    if (auto c = polished(n, n->state.result.latency)) keep(std::move(c));
+    work_meter::reset_to(work);
+  }
   bool was_looked_at(node_ptr const& n) const {
     return std::find(looked_at_.begin(), looked_at_.end(), n) != looked_at_.end();
   }
