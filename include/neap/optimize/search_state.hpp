@@ -45,7 +45,8 @@ struct search_node {
   candidate<G> state;
   double excess = 0;  // bytes above the target, summed over positions
   bool expanded = false;
-  bool given = false;  // made elsewhere
+  bool given = false;         // made elsewhere
+  bool is_looked_at = false;  // by the last stage (stages/polish.hpp)
   // Of a candidate that is not built yet: of what and how it is to be. Of its state only peak and latency are there.
   std::shared_ptr<search_node> from;
   std::optional<any_mutation<G>> how;

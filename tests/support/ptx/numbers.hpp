@@ -26,8 +26,8 @@ enum class rounding : std::uint8_t { nearest, zero, down, up, nearest_away };
 /// 2^k, a normal number. (std::ldexp and std::frexp take a third of the time of products of matrices.)
 inline double power_of_two(int k) { return std::bit_cast<double>(static_cast<std::uint64_t>(k + 1023) << 52); }
 
-/// Bits of `x` in a format of 1 + `exponent` + `mantissa` bits, at most 8 of
-/// them in the exponent. NaN gives the canonical NaN of PTX.
+/// Bits of `x` in a format of 1 + `exponent` + `mantissa` bits, at most 8 of them in the exponent. NaN gives the
+/// canonical NaN of PTX.
 inline std::uint32_t encode(double x, int mantissa, int exponent, rounding r = rounding::nearest) {
   std::uint32_t const sign = std::signbit(x) ? 1u << (mantissa + exponent) : 0;
   std::uint32_t const infinity = ((1u << exponent) - 1) << mantissa;

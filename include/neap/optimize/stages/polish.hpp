@@ -32,10 +32,7 @@ class polish {
   /// answers; the search goes on without it.
   void look_at_answers() {
     if (!is_on()) return;
-    auto const& last = placing_.answers();
-    for (auto const& n : last)
-      if (auto c = was_looked_at(n) ? nullptr : polished(n, n->state.result.latency)) keep(std::move(c));
-    looked_at_ = last;
+    for (auto const& n : placing_.answers()) look_at(n);
   }
 
   /// The answer is the quickest of what comes of the last answers, and of what was kept, whose arena is within what it is
@@ -51,7 +48,7 @@ class polish {
     // What was slower before may be quicker with its transfers elsewhere.
     auto const& last = placing_.answers();
     for (auto n = last.rbegin(); n != last.rend() && placing_.has_time(); ++n)
-      if (*n != placing_.answer() && !was_looked_at(*n)) take(polished(*n, quicker_than_best()));
+      if (*n != placing_.answer() && !(*n)->is_looked_at) take(polished(*n, quicker_than_best()));
   }
 
  private:
@@ -62,13 +59,15 @@ class polish {
 
   /// Within an epoch, and no part of its work: the sequence of candidates is the same without it.
   void look_at_surpassed(node_ptr const& n) {
-    if (!is_on() || was_looked_at(n) || !state_.limits.limits_memory || !state_.limits.fits(n->state.result)) return;
+    if (!is_on() || !state_.limits.limits_memory || !state_.limits.fits(n->state.result)) return;
     auto const work = work_meter::now();
-    if (auto c = polished(n, n->state.result.latency)) keep(std::move(c));
+    look_at(n);
     work_meter::reset_to(work);
   }
-  bool was_looked_at(node_ptr const& n) const {
-    return std::find(looked_at_.begin(), looked_at_.end(), n) != looked_at_.end();
+  /// Once each: what was surpassed in a sub-search is surpassed again by its result.
+  void look_at(node_ptr const& n) {
+    if (std::exchange(n->is_looked_at, true)) return;
+    if (auto c = polished(n, n->state.result.latency)) keep(std::move(c));
   }
 
   /// What comes of a candidate, if that is quicker than `latency` and has no higher peak than the candidate.
@@ -101,8 +100,7 @@ class polish {
 
   State& state_;
   placement<State>& placing_;
-  std::vector<node_ptr> looked_at_;  // of the last answers
-  std::vector<node_ptr> kept_;       // the quickest first
+  std::vector<node_ptr> kept_;  // the quickest first
 };
 
 }  // namespace neap::inline v0::detail
