@@ -44,6 +44,13 @@ TEST_CASE("room falls with the size of graphs, between its ends") {
   CHECK(last == numbers.least);
 }
 
+TEST_CASE("an estimate is rounded once, with and without contraction") {
+  double const latency = 1, excess = 1 + 0x1p-30;
+  double const price = -(1 - 0x1p-30);  // times excess: 2^-60 - 1, which is rounded to -1
+  CHECK(detail::estimated_cost(latency, price, excess) == 0x1p-60);
+  CHECK(detail::estimated_cost(latency, 0, excess) == latency);
+}
+
 TEST_CASE("seeds of large graphs: the farthest goes, a few stay in any case") {
   search_policy::open_list_numbers numbers;
   numbers.most_seed_ops = 1000, numbers.few_seeds = 4;

@@ -6,6 +6,7 @@
 #include <neap/optimize/search_policy.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -15,6 +16,12 @@ namespace neap::inline v0::detail {
 /// So many candidates of graphs of so many ops may wait.
 inline std::size_t open_list_room(search_policy::open_list_numbers const& numbers, std::size_t ops) {
   return std::clamp(numbers.most_ops / (ops + 1), numbers.least, numbers.most);
+}
+
+/// What a candidate may come to cost: its latency, and a price, in seconds a byte-position, of its bytes above the target.
+/// Rounded once: whether a compiler contracts products and sums does not change which of two candidates is the first.
+inline seconds_t estimated_cost(seconds_t latency, double price, double excess) {
+  return std::fma(price, excess, latency);
 }
 
 /// A seed waits, as a whole candidate of a graph of so many ops; where there is no room, the farthest from the target goes.

@@ -3,6 +3,7 @@
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/optimize/expansion.hpp>
+#include <neap/optimize/open_list.hpp>
 #include <neap/optimize/search_state.hpp>
 #include <neap/optimize/search_strategy.hpp>
 
@@ -35,7 +36,7 @@ class search_rounds {
     waiting_.clear();
     for (auto const& n : queue) {
       auto const& r = n->state.result;
-      waiting_.push_back({r.peak_bytes, r.latency, n->excess, r.latency + price_ * n->excess});
+      waiting_.push_back({r.peak_bytes, r.latency, n->excess, estimated_cost(r.latency, price_, n->excess)});
     }
     search_standing const now{
         state_.goal, {best.peak_bytes, best.latency}, state_.goal.fits(best), state_.target, state_.most_waiting()};

@@ -98,9 +98,8 @@ class dives {
     for (auto const& n : nodes)
       if (promise(n) > 0 && !state_.out_of_time(part)) dive(n);
   }
-  /// What a candidate may come to cost: its latency, and the price of the bytes that are still above the target.
   auto estimate() const {
-    return [this](node const& n) { return n.state.result.latency + price_ * n.excess; };
+    return [this](node const& n) { return estimated_cost(n.state.result.latency, price_, n.excess); };
   }
 
   /// A mutation's excess bytes for a second, and its seconds for a byte.
@@ -119,8 +118,9 @@ class dives {
       if (gained <= 0 || state_.hopeless(*child)) return;
       double const paid = std::max(0.0, child->state.result.latency - latency);
       double const doubt = disturb_ ? std::exp2(numbers_.doubt * (disturb_->uniform() - 0.5)) : 1;
-      priced.push_back(
-          {child, doubt * gained / (paid + numbers_.least_price * state_.out.original.latency), paid / gained});
+      // Rounded once, as estimates are.
+      double const cost = std::fma(numbers_.least_price, state_.out.original.latency, paid);
+      priced.push_back({child, doubt * gained / cost, paid / gained});
       children.push_back(std::move(child));
       if (children.size() >= 2 * room) trim_open_list(children, room, estimate());
     });
