@@ -3,15 +3,24 @@
 
 #include "../support/search_stage.hpp"
 
+#include <neap/core/philox.hpp>
+#include <neap/memory/make_plan.hpp>
+#include <neap/mutate/swap.hpp>
 #include <neap/optimize/stages/exploration.hpp>
 #include <neap/optimize/stages/polish.hpp>
 #include <neap/optimize/stages/rules.hpp>
 #include <neap/optimize/stages/smallest_peak.hpp>
 #include <neap/optimize/stages/tighter_limits.hpp>
+#include <neap/schedule/refine.hpp>
+#include <neap/simulate/flow_facts.hpp>
+#include <neap/simulate/simulator.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 using namespace neap;
@@ -202,4 +211,56 @@ TEST_CASE("rules without a pipeline of rules change nothing") {
   search_stage s("nested3", 0.5);
   CHECK(detail::apply_rules(s.state(), s.moves(), s.orders.front(), 1) == s.orders.front());
   CHECK(s.judged() == 1);
+}
+
+TEST_CASE("polish: without time, the quickest that comes of what was surpassed and has addresses within the limit") {
+  int without_addresses = 0;  // the quickest of all
+  for (std::string const name : {"random_model1", "cnn-small-b64"})
+    for (double const memory : {0.6, 0.9})
+      for (bool const answered : {true, false}) {
+        CAPTURE(name);
+        CAPTURE(memory);
+        CAPTURE(answered);
+        search_stage s(name, memory);
+        auto& state = s.state();
+        detail::polish polishing(state, s.run().placing);
+        random_stream draw(7, 3);
+        seconds_t least = 1, least_placed = 1;
+        for (int walk = 0; walk < 10; ++walk) {
+          auto n = s.orders.front();
+          for (int step = 0; step < 60; ++step) {
+            auto stream = neap::swap{draw.below(2) ? 16e9 : 64e9}(n->state);
+            std::optional<edited<graph>> e;
+            for (auto skip = draw.below(20); auto m = stream.next(); --skip)
+              if (skip == 0) {
+                e = apply_mutation(*m, n->state);
+                break;
+              }
+            if (!e) continue;
+            auto result = simulate(e->graph, e->order, s.cost());
+            n = state.make_node(nullptr, std::move(e->graph), std::move(e->order), std::move(result));
+            if (!state.limits.fits(n->state.result)) continue;
+            if (answered) state.best = n;
+            state.before_surpassed(n);
+            flow_facts const facts(n->state.graph, s.cost());
+            candidate<graph> c{n->state.graph, refine{}(facts, n->state.order), {}};
+            simulator{}(facts, c.order, c.result);
+            if (c.result.peak_bytes > n->state.result.peak_bytes || c.result.latency >= n->state.result.latency)
+              continue;
+            least = std::min(least, c.result.latency);
+            if (make_plan(c, state.graph).arena_bytes <= state.out.memory_limit_bytes)
+              least_placed = std::min(least_placed, c.result.latency);
+          }
+        }
+        REQUIRE(least_placed < 1);
+        without_addresses += least < least_placed;
+        state.budget.keep_back(1e9);  // more than there is
+        s.run().placing.place();
+        CHECK(state.out.fits == answered);
+        polishing.finish();
+        CHECK(state.out.fits);
+        CHECK(state.best->state.result.latency <= least_placed);
+        CHECK(s.best_is_right());
+      }
+  CHECK(without_addresses > 0);
 }

@@ -49,6 +49,7 @@ class search_stage {
   run_type& run() { return *run_; }
   state_type& state() { return run_->state; }
   any_mutator<graph> const& moves() const { return moves_; }
+  given_or<roofline> const& cost() const { return cost_; }
   /// Whether the best candidate computes what the program does, and is simulated right.
   bool best_is_right() const {
     auto const& c = run_->state.best->state;

@@ -105,9 +105,10 @@ class placement {
   bool has_time() const {
     return !state_.options.stop.stop_requested() && state_.budget.has_time_for(2 * state_.graph.op_count());
   }
+  plan_type addresses(candidate<typename State::graph_type> const& c) { return addresses(c, nodes_); }
   /// By the default planner; where that leaves much free at the peak, or needs more than the limit, by search. The work
-  /// of all searches is bounded by that of the epoch; seconds only cut it.
-  plan_type addresses(candidate<typename State::graph_type> const& c) {
+  /// of all searches that count their nodes together is bounded by that of the epoch; seconds only cut it.
+  plan_type addresses(candidate<typename State::graph_type> const& c, std::int64_t& nodes_used) {
     auto& profile = state_.judge().profile;
     ++profile.placed;
     return timed(state_.options.profile, profile.placing, [&] {
@@ -126,11 +127,11 @@ class placement {
       if (!numbers_.exact || (!large && dense) || seconds <= to_begin) return placed;
       auto const all = static_cast<std::int64_t>(
           std::clamp(numbers_.nodes_a_second * state_.budget.epoch(), numbers_.least_nodes, numbers_.most_nodes));
-      auto const nodes = std::max((all - nodes_) / numbers_.part_of_nodes, numbers_.few_nodes);
+      auto const nodes = std::max((all - nodes_used) / numbers_.part_of_nodes, numbers_.few_nodes);
       memory_plan used;
       auto const planner = [&](memory_problem const& p) { return used = exact_placing{nodes, seconds}(p); };
       auto tighter = make_plan(c, state_.graph, memory, planner);
-      nodes_ += used.work;
+      nodes_used += used.work;
       return tighter.arena_bytes < placed.arena_bytes ? tighter : placed;
     });
   }

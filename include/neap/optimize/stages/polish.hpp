@@ -11,8 +11,9 @@
 #include <neap/simulate/simulator.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <utility>
-#include <vector>
 
 namespace neap::inline v0::detail {
 
@@ -28,23 +29,20 @@ class polish {
   polish& operator=(polish const&) = delete;
   ~polish() { state_.before_surpassed = nullptr; }
 
-  /// Between epochs: answers that were not looked at yet. What is quicker waits for the end, at most as many as there are
-  /// answers; the search goes on without it.
+  /// Between epochs: answers that were not looked at yet. What is quickest waits for the end; the search goes on without it.
   void look_at_answers() {
     if (!is_on()) return;
     for (auto const& n : placing_.answers()) look_at(n);
   }
 
-  /// The answer is the quickest of what comes of the last answers, and of what was kept, whose arena is within what it is
-  /// now or what the limit allows. The answer itself and the quickest that was kept are placed without time, too.
+  /// The answer is the quickest of what comes of the last answers, whose arena is within what it is now or what the limit
+  /// allows, and of what waits. The answer itself is looked at without time, too.
   void finish() {
     if (!is_on()) return;
     auto const answer = state_.best;
     take(polished(answer, answer->state.result.latency));
-    for (auto const& n : kept_) {
-      if (!is_quicker(n->state.result.latency)) break;
-      if (take(n) || !placing_.has_time()) break;
-    }
+    if (quickest_ && (!state_.out.fits || is_quicker(quickest_->state.result.latency)))
+      placing_.take(std::move(quickest_), std::move(*addresses_));
     // What was slower before may be quicker with its transfers elsewhere.
     auto const& last = placing_.answers();
     for (auto n = last.rbegin(); n != last.rend() && placing_.has_time(); ++n)
@@ -67,7 +65,12 @@ class polish {
   /// Once each: what was surpassed in a sub-search is surpassed again by its result.
   void look_at(node_ptr const& n) {
     if (std::exchange(n->is_looked_at, true)) return;
-    if (auto c = polished(n, n->state.result.latency)) keep(std::move(c));
+    auto latency = n->state.result.latency;
+    if (quickest_) latency = std::min(latency, quickest_->state.result.latency);
+    auto c = polished(n, latency);
+    if (!c) return;
+    auto placed = placing_.addresses(c->state, nodes_);
+    if (placed.arena_bytes <= state_.limits.memory) quickest_ = std::move(c), addresses_ = std::move(placed);
   }
 
   /// What comes of a candidate, if that is quicker than `latency` and has no higher peak than the candidate.
@@ -91,16 +94,11 @@ class polish {
     placing_.take(std::move(n), std::move(placed));
     return true;
   }
-  /// The quickest first.
-  void keep(node_ptr n) {
-    auto const latency = [](node_ptr const& x) { return x->state.result.latency; };
-    kept_.insert(std::find_if(kept_.begin(), kept_.end(), [&](auto const& x) { return latency(x) > latency(n); }), n);
-    if (kept_.size() > state_.policy.incumbent.most_answers) kept_.pop_back();
-  }
-
   State& state_;
   placement<State>& placing_;
-  std::vector<node_ptr> kept_;  // the quickest first
+  node_ptr quickest_;                                              // of what came of the best so far, within the limit
+  std::optional<typename placement<State>::plan_type> addresses_;  // its
+  std::int64_t nodes_ = 0;                                         // of exact search for addresses so far
 };
 
 }  // namespace neap::inline v0::detail
