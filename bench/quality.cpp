@@ -38,10 +38,15 @@ int report_not_monotone(std::vector<quality_row> const& rows) {
   return count;
 }
 
-/// Whether `b` is a worse answer to the same limit than `a`.
+/// Whether `b` is a worse answer to the same limit than `a`. To a limit that is not met, what is larger is worse where it is
+/// no quicker, or larger by more than counts as equal.
 bool worse(quality_row const& b, quality_row const& a) {
   if (a.fits != b.fits) return a.fits;
-  return a.fits ? std::atof(b.latency_ratio.c_str()) > std::atof(a.latency_ratio.c_str()) : b.peak_bytes > a.peak_bytes;
+  bool const slower = std::atof(b.latency_ratio.c_str()) > std::atof(a.latency_ratio.c_str());
+  if (a.fits) return slower;
+  if (b.arena_bytes <= a.arena_bytes) return false;
+  auto const more = static_cast<double>(b.arena_bytes - a.arena_bytes) / static_cast<double>(a.arena_bytes);
+  return slower || b.latency_ratio == a.latency_ratio || more > near_smallest;
 }
 
 void by_iterations(std::vector<testing::quality_graph> const& graphs, std::size_t iterations) {
