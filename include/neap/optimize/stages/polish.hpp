@@ -85,15 +85,15 @@ class polish {
     return state_.make_node(step(n->path, "loads and stores where they are hidden"), std::move(c.graph),
                             std::move(c.order), std::move(c.result));
   }
-  /// Whether a candidate became the answer.
-  bool take(node_ptr n) {
-    if (!n) return false;
+  /// A candidate becomes the answer, if its arena allows that.
+  void take(node_ptr n) {
+    if (!n) return;
     auto placed = placing_.addresses(n->state);
     auto const allowed = state_.asked.limits_memory ? state_.out.memory_limit_bytes : 0;
-    if (placed.arena_bytes > std::max(state_.out.placed.arena_bytes, allowed)) return false;
-    placing_.take(std::move(n), std::move(placed));
-    return true;
+    if (placed.arena_bytes <= std::max(state_.out.placed.arena_bytes, allowed))
+      placing_.take(std::move(n), std::move(placed));
   }
+
   State& state_;
   placement<State>& placing_;
   node_ptr quickest_;                                              // of what came of the best so far, within the limit
