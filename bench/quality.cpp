@@ -42,11 +42,10 @@ int report_not_monotone(std::vector<quality_row> const& rows) {
 /// no quicker, or larger by more than counts as equal.
 bool worse(quality_row const& b, quality_row const& a) {
   if (a.fits != b.fits) return a.fits;
-  bool const slower = std::atof(b.latency_ratio.c_str()) > std::atof(a.latency_ratio.c_str());
-  if (a.fits) return slower;
-  if (b.arena_bytes <= a.arena_bytes) return false;
+  double const latency = std::atof(b.latency_ratio.c_str()), before = std::atof(a.latency_ratio.c_str());
+  if (a.fits) return latency > before;
   auto const more = static_cast<double>(b.arena_bytes - a.arena_bytes) / static_cast<double>(a.arena_bytes);
-  return slower || b.latency_ratio == a.latency_ratio || more > near_smallest;
+  return more > near_smallest || (more > 0 && latency >= before);
 }
 
 void by_iterations(std::vector<testing::quality_graph> const& graphs, std::size_t iterations) {

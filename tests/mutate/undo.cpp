@@ -7,6 +7,7 @@
 #include <neap/simulate/simulator.hpp>
 
 #include "../support/check_edit.hpp"
+#include "../support/drawn_edit.hpp"
 #include "../support/judged.hpp"
 #include "../support/random_graph.hpp"
 
@@ -27,14 +28,8 @@ TEST_CASE("a stretch without what is done again computes the same; over the whol
     auto const expected = run_symbolically(c.graph, c.order);
     random_stream draw(seed, 9);
     for (int step = 0; step < 6; ++step) {  // what a search would do
-      auto stream = chain(rematerialize{}, neap::swap{})(c);
-      std::optional<edited<toy_graph>> e;
-      for (auto skip = draw.below(4); auto m = stream.next(); --skip)
-        if (skip == 0) {
-          e = apply_mutation(*m, c);
-          break;
-        }
-      if (e) c = judged(std::move(e->graph), std::move(e->order)), ++chains;
+      if (auto e = drawn_edit(chain(rematerialize{}, neap::swap{}), c, draw, 4))
+        c = judged(std::move(e->graph), std::move(e->order)), ++chains;
     }
     auto const n = static_cast<std::uint32_t>(c.order.size());
     for (int tries = 0; tries < 5; ++tries) {

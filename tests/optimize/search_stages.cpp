@@ -1,6 +1,8 @@
 // The stages of a search that go on from candidates: dives, neighbourhoods, sub-searches, placement, polish.
 #include <neap/optimize/search_run.hpp>
 
+#include "../support/drawn_edit.hpp"
+#include "../support/judged.hpp"
 #include "../support/search_stage.hpp"
 
 #include <neap/core/philox.hpp>
@@ -13,12 +15,10 @@
 #include <neap/optimize/stages/tighter_limits.hpp>
 #include <neap/schedule/refine.hpp>
 #include <neap/simulate/flow_facts.hpp>
-#include <neap/simulate/simulator.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -229,24 +229,16 @@ TEST_CASE("polish: without time, the quickest that comes of what was surpassed a
         for (int walk = 0; walk < 10; ++walk) {
           auto n = s.orders.front();
           for (int step = 0; step < 60; ++step) {
-            auto stream = neap::swap{draw.below(2) ? 16e9 : 64e9}(n->state);
-            std::optional<edited<graph>> e;
-            for (auto skip = draw.below(20); auto m = stream.next(); --skip)
-              if (skip == 0) {
-                e = apply_mutation(*m, n->state);
-                break;
-              }
+            auto e = testing::drawn_edit(neap::swap{draw.below(2) ? 16e9 : 64e9}, n->state, draw, 20);
             if (!e) continue;
-            auto result = simulate(e->graph, e->order, s.cost());
-            n = state.make_node(nullptr, std::move(e->graph), std::move(e->order), std::move(result));
-            if (!state.limits.fits(n->state.result)) continue;
+            auto made = testing::judged(std::move(e->graph), std::move(e->order), s.cost());
+            n = state.make_node(nullptr, std::move(made.graph), std::move(made.order), std::move(made.result));
+            auto const& now = n->state;
+            if (!state.limits.fits(now.result)) continue;
             if (answered) state.best = n;
             state.before_surpassed(n);
-            flow_facts const facts(n->state.graph, s.cost());
-            candidate<graph> c{n->state.graph, refine{}(facts, n->state.order), {}};
-            simulator{}(facts, c.order, c.result);
-            if (c.result.peak_bytes > n->state.result.peak_bytes || c.result.latency >= n->state.result.latency)
-              continue;
+            auto const c = testing::judged(now.graph, refine{}(flow_facts(now.graph, s.cost()), now.order), s.cost());
+            if (c.result.peak_bytes > now.result.peak_bytes || c.result.latency >= now.result.latency) continue;
             least = std::min(least, c.result.latency);
             if (make_plan(c, state.graph).arena_bytes <= state.out.memory_limit_bytes)
               least_placed = std::min(least_placed, c.result.latency);

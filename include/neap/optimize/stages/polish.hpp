@@ -41,7 +41,7 @@ class polish {
     if (!is_on()) return;
     auto const answer = state_.best;
     take(polished(answer, answer->state.result.latency));
-    if (quickest_ && (!state_.out.fits || is_quicker(quickest_->state.result.latency)))
+    if (quickest_ && (!state_.out.fits || quickest_->state.result.latency < quicker_than_best()))
       placing_.take(std::move(quickest_), std::move(*addresses_));
     // What was slower before may be quicker with its transfers elsewhere.
     auto const& last = placing_.answers();
@@ -53,7 +53,6 @@ class polish {
   /// The user's scheduler has placed transfers where it orders candidates: then they stay.
   bool is_on() const { return state_.policy.polish.on && !state_.judge().reorders(); }
   seconds_t quicker_than_best() const { return state_.best->state.result.latency * (1 - objective::rounding); }
-  bool is_quicker(seconds_t latency) const { return latency < quicker_than_best(); }
 
   /// Within an epoch, and no part of its work: the sequence of candidates is the same without it.
   void look_at_surpassed(node_ptr const& n) {
