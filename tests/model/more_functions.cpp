@@ -667,3 +667,70 @@ TEST_CASE("sampling by weights") {
   told(__LINE__, message_of([&] { multinomial(arange(3)); }), "multinomial:");
   told(__LINE__, message_of([&] { multinomial(tensor::ones({})); }), "no weights to draw by");
 }
+
+// Values are those of exact arithmetic on the elements.
+TEST_CASE("what all logits have in common changes neither losses nor gradients") {
+  for (dtype t : {dtype::f32, dtype::f64})
+    for (double offset : {0., -1e4, 1e6, 1.6e7, -1e8, 1e30}) {
+      CAPTURE(offset);
+      tensor const target = tensor::from<std::int64_t>({0, 2}, {2});
+      tensor const x = tensor::full({2, 4}, offset, t).with_gradient();
+      double const log4 = std::log(4.);
+      d const slope{-0.375, 0.125, 0.125, 0.125, 0.125, 0.125, -0.375, 0.125};
+      tensor const loss = cross_entropy_loss(x, target);
+      same(values_of(loss), {log4}, 1e-6);
+      same(values_of(grad(loss, {x})[0]), slope, 1e-6);
+      tensor const smooth = cross_entropy_loss(x, target, -100, 0.2);
+      same(values_of(smooth), {log4}, 1e-6);
+      same(values_of(grad(smooth, {x})[0]), {-0.3, 0.1, 0.1, 0.1, 0.1, 0.1, -0.3, 0.1}, 1e-6);
+      tensor const logs = log_softmax(x);
+      same(values_of(logs), d(8, -log4), 1e-6);
+      same(values_of(grad(-sum(logs * cast(tensor::from<double>({0.5, 0, 0, 0, 0, 0, 0.5, 0}, {2, 4}), t)), {x})[0]),
+           slope, 1e-6);
+    }
+  // One logit far above the others: its probability is 1, whatever the target.
+  tensor const x = tensor::from<float>({0, 3e6F, 3e6F, 0}, {1, 4}).with_gradient();
+  tensor const loss = cross_entropy_loss(x, tensor::from<std::int64_t>({0}, {1}));
+  same(values_of(loss), {3e6 + std::log(2.)}, 1e-7);
+  same(values_of(grad(loss, {x})[0]), {-1, 0.5, 0.5, 0}, 1e-6);
+}
+
+TEST_CASE("quotients by numbers whose inverse is not a normal number") {
+  struct row {
+    dtype t;
+    double s;
+    d x, quotients;
+    double slope;
+  };
+  for (row const& r : {row{dtype::f32, 1e-39, {1e-38, 0, -2e-39, 1}, {10, 0, -2, inf}, inf},
+                       row{dtype::f32, -1e-41, {1e-40, 0, 3e-3, 1e3}, {-10, 0, -3e38, -inf}, -inf},
+                       row{dtype::f32, 1e-300, {1, 0, -1, 1e-38}, {inf, 0, -inf, inf}, inf},
+                       row{dtype::f32, 3e38, {3e38, 0, 1e38, 3}, {1, 0, 1 / 3., 1e-38}, 1 / 3e38},
+                       row{dtype::f32, 1e300, {3e38, 0, -1, 1}, {0, 0, 0, 0}, 0},
+                       row{dtype::bf16, 1e-39, {1e-38, 0, -2e-39, 1}, {10, 0, -2, inf}, inf},
+                       row{dtype::f16, 1e-39, {1, 0, -1, 1e-7}, {inf, 0, -inf, inf}, inf},
+                       row{dtype::f16, 1e-7, {1e-3, 0, -1e-4, 6e-8}, {1e4, 0, -1e3, 0.6}, 1e7},
+                       row{dtype::f64, 1e-309, {1e-308, 0, -2e-309, 1}, {10, 0, -2, inf}, inf},
+                       row{dtype::f64, 1.5e308, {3e307, 0, 1.5, 1e308}, {0.2, 0, 1e-308, 2 / 3.}, 1 / 1.5e308}}) {
+    CAPTURE(r.s);
+    CAPTURE(static_cast<int>(r.t));
+    tensor const x = cast(tensor::from(r.x, {4}), r.t).with_gradient();
+    bool const low = r.t == dtype::bf16 || r.t == dtype::f16;
+    auto const exact = [&](d of, double tolerance) {
+      d const got = values_of(x / r.s), in = values_of(x);
+      for (std::size_t i = 0; i < of.size(); ++i) {
+        CAPTURE(i);
+        double const right = of[i] == 0 || std::isinf(of[i]) ? of[i] : in[i] / r.s;
+        CHECK((got[i] == right || std::abs(got[i] - right) <= tolerance * std::abs(right)));
+      }
+    };
+    exact(r.quotients, r.t == dtype::f64 ? 4e-16 : r.t == dtype::bf16 ? 4e-3 : low ? 5e-4 : 2e-7);
+    if (std::isfinite(r.slope) && !low) {
+      double const slope = values_of(grad(sum(x / r.s), {x})[0])[0];
+      CHECK(std::abs(slope - r.slope) <= (r.t == dtype::f64 ? 1e-323 + 3e-16 * r.slope : 2e-45 + 2e-7 * r.slope));
+    }
+  }
+  CHECK(std::isnan(values_of(tensor::zeros({1}) / 0.)[0]));  // as everywhere
+  CHECK(values_of(tensor::ones({1}) / -0.)[0] == -inf);
+  CHECK(values_of(tensor::ones({1}) / inf)[0] == 0);
+}

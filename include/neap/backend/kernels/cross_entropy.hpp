@@ -1,6 +1,7 @@
-// Losses: cross-entropy over logits and class numbers, and the mean squared error. Cross-entropy saves one number a row
-// (the logarithm of the sum of exponentials), not the probabilities; its backward pass writes the gradient in one pass,
-// over the logits on request.
+// Losses: cross-entropy over logits and class numbers, and the mean squared error. Cross-entropy saves one number a row,
+// not the probabilities: the logarithm of the sum of exponentials, taken relative to the row's largest logit. The largest
+// logit is found again by the backward pass: added to the logarithm it would take its digits where all logits are large.
+// The backward pass writes over the logits on request.
 #pragma once
 
 #include <neap/backend/host.hpp>
@@ -25,8 +26,8 @@ struct cross_entropy_rows {
   using C = compute_t<T>;
   row_layout logit_rows;
   std::int64_t const* target;
-  void* loss;       // [rows] of what is computed in
-  void* logsumexp;  // the same, may be null
+  void* loss;     // [rows] of what is computed in
+  void* log_sum;  // the same, may be null
   std::int64_t columns, ignore_index;
   double smoothing;
 
@@ -37,25 +38,25 @@ struct cross_entropy_rows {
         columns, lowest_of<C>, [=](std::int64_t i) { return static_cast<C>(x[i]); }, max_op{});
     C const sum = b.reduce_each(
         columns, C(0), [=](std::int64_t i) { return math::exp(static_cast<C>(x[i]) - top); }, sum_op{});
-    C const lse = top + math::log(sum);
+    C const log_of_sum = math::log(sum);
     std::int64_t const t = target[b.id];
-    C *const saved = logsumexp ? static_cast<C*>(logsumexp) + b.id : nullptr, *const to = static_cast<C*>(loss) + b.id;
+    C *const saved = log_sum ? static_cast<C*>(log_sum) + b.id : nullptr, *const to = static_cast<C*>(loss) + b.id;
     if (t == ignore_index) {
       b.once([=] {
-        if (saved) *saved = lse;
+        if (saved) *saved = log_of_sum;
         *to = C(0);
       });
       return;
     }
-    C expected = static_cast<C>(x[t]);
+    C expected = static_cast<C>(x[t]) - top;
     if (C const s = static_cast<C>(smoothing); s != C(0)) {
       C const all = b.reduce_each(
-          columns, C(0), [=](std::int64_t i) { return static_cast<C>(x[i]); }, sum_op{});
+          columns, C(0), [=](std::int64_t i) { return static_cast<C>(x[i]) - top; }, sum_op{});
       expected = (C(1) - s) * expected + s / static_cast<C>(columns) * all;
     }
     b.once([=] {
-      if (saved) *saved = lse;
-      *to = lse - expected;
+      if (saved) *saved = log_of_sum;
+      *to = log_of_sum - expected;
     });
   }
 };
@@ -117,9 +118,9 @@ struct cross_entropy_backward_rows {
   using C = compute_t<T>;
   row_layout dlogit_rows, logit_rows;
   std::int64_t const* target;
-  void const* logsumexp;  // of what is computed in
-  void const* dloss;      // of what is computed in: one, or one a row
-  void const* counted;    // of what is computed in; null unless the loss is a mean
+  void const* log_sum;  // of what is computed in
+  void const* dloss;    // of what is computed in: one, or one a row
+  void const* counted;  // of what is computed in; null unless the loss is a mean
   std::int64_t columns, ignore_index;
   bool each_row;
   double smoothing;
@@ -129,19 +130,23 @@ struct cross_entropy_backward_rows {
     T const* const x = row_at<T const>(logit_rows, b.id);
     T* const dx = row_at<T>(dlogit_rows, b.id);
     std::int64_t const t = target[b.id];
-    C const lse = static_cast<C const*>(logsumexp)[b.id];
+    C const log_of_sum = static_cast<C const*>(log_sum)[b.id];
     C g = static_cast<C const*>(dloss)[each_row ? b.id : 0];
     if (counted) g /= *static_cast<C const*>(counted);
     if (t == ignore_index) {
       b.each(columns, [=](std::int64_t i) { dx[i] = convert<T>(C(0)); });
       return;
     }
-    C const at_target = static_cast<C>(x[t]), of_target = C(1) - static_cast<C>(smoothing),
+    C const top = b.reduce_each(
+        columns, lowest_of<C>, [=](std::int64_t i) { return static_cast<C>(x[i]); }, max_op{});
+    C const at_target = static_cast<C>(x[t]) - top, of_target = C(1) - static_cast<C>(smoothing),
             of_each = static_cast<C>(smoothing) / static_cast<C>(columns);
     b.sync();
-    b.each(columns, [=](std::int64_t i) { dx[i] = convert<T>((math::exp(static_cast<C>(x[i]) - lse) - of_each) * g); });
+    b.each(columns, [=](std::int64_t i) {
+      dx[i] = convert<T>((math::exp(static_cast<C>(x[i]) - top - log_of_sum) - of_each) * g);
+    });
     b.sync();
-    b.once([=] { dx[t] = convert<T>((math::exp(at_target - lse) - of_each - of_target) * g); });
+    b.once([=] { dx[t] = convert<T>((math::exp(at_target - log_of_sum) - of_each - of_target) * g); });
   }
 };
 
@@ -160,12 +165,13 @@ inline bytes_t cross_entropy_workspace(tensor_type const& logits) {
 }
 
 /// loss = logsumexp(row) - row[target], over logits [..., classes] and i64 targets [...], in f32 (f64 for f64): one a row
-/// (none), or the mean or sum over the rows whose target is not `ignore_index` (the mean over no rows is NaN). With a smoothing s the target is 1 - s of its class and s / classes of each. Saves
-/// logsumexp [rows] in f32 (f64 for f64) if it has data. `of_mean`, if it has data: all the targets that a mean is over,
+/// (none), or the mean or sum over the rows whose target is not `ignore_index` (the mean over no rows is NaN). With a
+/// smoothing s the target is 1 - s of its class and s / classes of each. Saves log_sum [rows] = logsumexp(row) - max(row)
+/// in f32 (f64 for f64) if it has data. `of_mean`, if it has data: all the targets that a mean is over,
 /// where these rows are a part of more. Throws neap::error if a target is no class, where the backend's
 /// memory is the host's.
 template <class Backend>
-void cross_entropy_forward(Backend& b, tensor_ref const& loss, tensor_ref const& logsumexp, tensor_ref const& logits,
+void cross_entropy_forward(Backend& b, tensor_ref const& loss, tensor_ref const& log_sum, tensor_ref const& logits,
                            tensor_ref const& target, loss_reduction how, std::int64_t ignore_index, void* workspace,
                            double smoothing = 0, tensor_ref const& of_mean = {}) {
   char const* const name = "cross_entropy";
@@ -175,7 +181,7 @@ void cross_entropy_forward(Backend& b, tensor_ref const& loss, tensor_ref const&
   if constexpr (Backend::addresses_host_memory) detail::check_targets(t, rows, columns, ignore_index);
   detail::row_layout const from = detail::rows_of(logits, element, name);
   void* const losses = how == loss_reduction::none ? detail::vector_of(loss, c, rows, name) : workspace;
-  void* const saved = detail::vector_of(logsumexp, c, rows, name);
+  void* const saved = detail::vector_of(log_sum, c, rows, name);
   with_floating(element, [&](auto tag) {
     using T = typename decltype(tag)::type;
     b.launch(rows, detail::cross_entropy_rows<T>{from, t, losses, saved, columns, ignore_index, smoothing}, columns);
@@ -191,7 +197,7 @@ void cross_entropy_forward(Backend& b, tensor_ref const& loss, tensor_ref const&
 /// loss_reduction::none, in f32 (f64 for f64). dlogits may be logits. `of_mean` as in cross_entropy_forward.
 template <class Backend>
 void cross_entropy_backward(Backend& b, tensor_ref const& dlogits, tensor_ref const& dloss, tensor_ref const& logits,
-                            tensor_ref const& logsumexp, tensor_ref const& target, loss_reduction how,
+                            tensor_ref const& log_sum, tensor_ref const& target, loss_reduction how,
                             std::int64_t ignore_index, void* workspace, double smoothing = 0,
                             tensor_ref const& of_mean = {}) {
   detail::expect_same_shape(dlogits, logits, "cross_entropy_backward");
@@ -207,7 +213,7 @@ void cross_entropy_backward(Backend& b, tensor_ref const& dlogits, tensor_ref co
   bool const each_row = how == loss_reduction::none;
   detail::row_layout const to = detail::rows_of(dlogits, element, name);
   detail::row_layout const from = detail::rows_of(logits, element, name);
-  void const* const saved = detail::vector_of(logsumexp, c, rows, name);
+  void const* const saved = detail::vector_of(log_sum, c, rows, name);
   void const* const g = detail::vector_of(dloss, c, each_row ? rows : 1, name);
   with_floating(element, [&](auto tag) {
     using T = typename decltype(tag)::type;

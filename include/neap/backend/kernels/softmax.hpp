@@ -44,9 +44,10 @@ struct softmax_rows {
       C const sum = b.reduce_transform(
           columns, C(0), [=](T v) { return math::exp(static_cast<C>(v) - top); }, sum_op{}, x);
       if constexpr (Log) {
-        C const shift = top + math::log(sum);
+        // Apart from the largest, the logarithm keeps its digits where all elements are large.
+        C const log_of_sum = math::log(sum);
         b.transform(
-            columns, y, [=](T v) { return convert<T>(static_cast<C>(v) - shift); }, x);
+            columns, y, [=](T v) { return convert<T>(static_cast<C>(v) - top - log_of_sum); }, x);
       } else {
         C const scale = C(1) / sum;
         b.transform(

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <neap/backend/kernels/cross_entropy.hpp>
+#include <neap/ir/operators/reduction.hpp>
 #include <neap/ir/operators/row_norm.hpp>
 #include <neap/ir/operators/softmax.hpp>
 
@@ -16,7 +17,7 @@ void require_all_targets(shape_context& c, int i);
 inline loss_reduction loss_form(bool per_row) { return per_row ? loss_reduction::none : loss_reduction::mean; }
 }  // namespace detail
 
-/// g, logits, targets, logsumexp, [all targets] -> dlogits, written over the logits where these die.
+/// g, logits, targets, log_sum, [all targets] -> dlogits, written over the logits where these die.
 struct cross_entropy_grad {
   static constexpr std::string_view name = "cross_entropy_grad";
   static constexpr bool checks_numbers = true;
@@ -34,9 +35,10 @@ struct cross_entropy_grad {
   void relate(dim_context& c) const;
   bytes_t workspace(work_context const& c) const { return neap::cross_entropy_workspace(c.in[1].type); }
 };
-/// logits [..., classes], targets [...], [all targets] -> loss and logsumexp [...], in f32 (f64 for f64). The loss is the mean over the rows whose
-/// target is not ignore_index, or one a row (`per_row`, ignored rows 0). A mean can be cut along rows if it is given all
-/// targets besides, the same value as the targets: how many of them count is what each part's sum is divided by.
+/// logits [..., classes], targets [...], [all targets] -> loss and log_sum [...], in f32 (f64 for f64). The loss is the
+/// mean over the rows whose target is not ignore_index, or one a row (`per_row`, ignored rows 0). log_sum is the logarithm
+/// of the sum of e^(logit - largest logit). A mean can be cut along rows if it is given all targets besides, the same value
+/// as the targets: how many of them count is what each part's sum is divided by.
 struct cross_entropy {
   static constexpr std::string_view name = "cross_entropy";
   static constexpr bool checks_numbers = true;

@@ -2,6 +2,7 @@
 // axis, extents of 1 stretch), with numbers, and functions of one tensor. Each throws neap::error with the user's place
 // if shapes or element types do not fit. A tensor of integers takes whole numbers only, and a tensor divided by a number s
 // is multiplied by 1 / s rounded: x / s may differ from the quotient in the last bit (that of two tensors does not).
+// Where 1 / s is no normal number, several such products make the quotient.
 #pragma once
 
 #include <neap/ir/operators/binary.hpp>

@@ -37,7 +37,7 @@ NEAP_FUNC void cross_entropy_grad::infer(shape_context& c) const {
   c.require(c.in(0).element == element, "the gradient must be ", element, ", got ", c.in(0));
   detail::require_dims(c, 0, per_row ? c.in(2).dims : shape{}, "the gradient");
   detail::require_dense(c, 0);
-  detail::require_dims(c, 3, c.in(2).dims, "logsumexp");
+  detail::require_dims(c, 3, c.in(2).dims, "log_sum");
   detail::require_dense(c, 3);
   c.fresh(c.in(1));
 }
@@ -83,9 +83,13 @@ NEAP_FUNC void cross_entropy::gradient(gradient_context& c) const {
     dx = c.arity() > 2 ? c.emit(op, {g, c.in(0), c.in(1), c.out(1), c.in(2)})
                        : c.emit(op, {g, c.in(0), c.in(1), c.out(1)});
   }
-  if (of_sums != nothing<value_id>) {  // logsumexp's slope is softmax, in ignored rows too
-    value_id const g = detail::in_element(c, detail::along_rows(c, of_sums), x.element);
-    value_id const more = c.emit(mul{}, {c.emit(softmax{}, {c.in(0)}), g});
+  if (of_sums != nothing<value_id>) {  // log_sum's slope is softmax less 1 at the largest, in ignored rows too
+    value_id const wide = detail::in_element(c, c.in(0), computed_in(x.element)), g = detail::along_rows(c, of_sums);
+    value_id const top = c.emit(max_reduce{{-1}, true}, {wide});
+    value_id const hit = c.emit(cast{computed_in(x.element)}, {c.emit(equal{}, {wide, top})});
+    value_id const share = c.emit(div{}, {hit, c.emit(sum{{-1}, true}, {hit})});
+    value_id const slope = detail::difference(c, c.emit(softmax{}, {wide}), share);
+    value_id const more = detail::in_element(c, detail::product(c, slope, g), x.element);
     dx = dx == nothing<value_id> ? more : c.emit(add{}, {dx, more});
   }
   c.give(0, dx);

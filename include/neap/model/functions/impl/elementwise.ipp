@@ -37,13 +37,32 @@ NEAP_FUNC tensor subtract_operands(operand const& a, operand const& b) {
 
 NEAP_FUNC tensor negate_operand(operand const& a) { return apply(op::neg{}, {a.get()}, a.at()); }
 
+/// x / s as x * (1 / s), in steps by powers of two where 1 / s is no normal number of what x is computed in.
+NEAP_FUNC tensor divided_by_number(operand const& x, double s) {
+  tensor const& whole = x.get();
+  dtype const element = whole.is_empty() ? dtype::f32 : whole.element(), computed = computed_in(element);
+  int const limit = computed == dtype::f64 ? 1000 : 120;
+  int exponent = 0;
+  double const fraction = std::frexp(s, &exponent);
+  if (!is_floating(element) || !std::isfinite(s) || s == 0 || std::abs(exponent) <= limit)
+    return apply(op::mul_scalar{1 / s}, {whole}, x.at());
+  tensor y = element == computed ? whole : apply(op::cast{computed}, {whole}, x.at());
+  for (exponent = -exponent; std::abs(exponent) > limit;) {
+    int const step = exponent > 0 ? limit : -limit;
+    y = apply(op::mul_scalar{std::ldexp(1, step)}, {y}, x.at());
+    exponent -= step;
+  }
+  y = apply(op::mul_scalar{std::ldexp(1 / fraction, exponent)}, {y}, x.at());
+  return element == computed ? y : apply(op::cast{element}, {y}, x.at());
+}
+
 NEAP_FUNC tensor divide_operands(operand const& a, operand const& b) {
   function_scope const named("div");
   if (!b.is_tensor() && !a.get().is_empty() && !is_floating(a.get().element()) && a.get().element() != dtype::boolean)
     if (!has_number(dtype::i64, 1 / b.number()))  // x / s is x * (1 / s)
       throw_error(context_access::place(a.at()), {"div: by ", b.number(), ", which ", a.get().type(),
                                                   " has no quotients for: cast it to a floating type first"});
-  if (!b.is_tensor()) return apply(op::mul_scalar{1 / b.number()}, {a.get()}, a.at());
+  if (!b.is_tensor()) return divided_by_number(a, b.number());
   if (!a.is_tensor()) return apply(op::mul_scalar{a.number()}, {apply(op::reciprocal{}, {b.get()}, b.at())}, b.at());
   return apply(op::div{}, {a.get(), b.get()}, a.at());
 }
