@@ -1,16 +1,35 @@
-# The `neap` commands of README.md and examples/cli/README.md run in their order, with an allocation problem and a chain of
-# blocks at hand. Pipes into other programs are left out. A search without a time of its own has a second.
+# The `neap` commands of README.md and examples/cli/README.md run in their order. The graph, the allocation problem and the
+# chain of blocks that they name are the examples of files in examples/cli/README.md. Pipes into other programs are left out.
+# A search without a time of its own has a second.
 #   cmake -DNEAP= -DSOURCE_DIR= -DSCRATCH= -P commands.cmake
 cmake_minimum_required(VERSION 3.25)
+
+# neap_page_file(NAME PATH): writes the first block of code after "A complete file, `NAME`" of the command line's page.
+function(neap_page_file name path)
+  file(READ ${SOURCE_DIR}/examples/cli/README.md text)
+  string(FIND "${text}" "omplete file, `${name}`" begin)
+  if(begin EQUAL -1)
+    message(FATAL_ERROR "the page has no complete file ${name}")
+  endif()
+  string(SUBSTRING "${text}" ${begin} -1 text)
+  string(FIND "${text}" "```" begin)
+  string(SUBSTRING "${text}" ${begin} -1 text)
+  string(FIND "${text}" "\n" begin)
+  math(EXPR begin "${begin} + 1")
+  string(SUBSTRING "${text}" ${begin} -1 text)
+  string(FIND "${text}" "```" end)
+  string(SUBSTRING "${text}" 0 ${end} text)
+  file(WRITE ${path} "${text}")
+endfunction()
+
 set(count 0)
 foreach(page README.md examples/cli/README.md)
   file(REMOVE_RECURSE ${SCRATCH})
   file(MAKE_DIRECTORY ${SCRATCH}/examples)
   file(CREATE_LINK ${SOURCE_DIR}/examples/graphs ${SCRATCH}/examples/graphs SYMBOLIC)
-  file(WRITE ${SCRATCH}/problem.csv "id,lower,upper,size\nx,0,3,400\nh,1,3,300\ny,2,5,200\n")
-  file(WRITE ${SCRATCH}/chain.json [=[{"ln": 3, "nb_sol": [1, 1, 1, 1], "cw": [10, 10, 10, 10, 0],
-    "ff_fw": [1, 1, 1, 0], "ff_fwd_tmp": [0, 0, 0, 0], "fw": [[1], [1], [1], [0]], "bw": [[1], [1], [1], [0]],
-    "fwd_tmp": [[0], [0], [0], [0]], "bwd_tmp": [[0], [0], [0], [0]], "cbw": [[], [60], [60], [60], [0]]}]=])
+  foreach(name small.json problem.csv chain.json)
+    neap_page_file(${name} ${SCRATCH}/${name})
+  endforeach()
   file(STRINGS ${SOURCE_DIR}/${page} lines REGEX "^(neap |```)")
   set(in_code OFF)
   foreach(line IN LISTS lines)

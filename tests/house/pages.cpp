@@ -20,8 +20,9 @@ namespace {
 
 fs::path const root = NEAP_SOURCE_DIR;
 char const* const pages[] = {
-    "README.md",       "examples/README.md", "examples/cli/README.md",    "include/neap/README.md",
-    "bench/README.md", "tests/README.md",    "examples/graphs/README.md", "tests/capture/README.md"};
+    "README.md",          "examples/README.md", "examples/cli/README.md",    "include/neap/README.md",
+    "bench/README.md",    "tests/README.md",    "examples/graphs/README.md", "tests/capture/README.md",
+    "examples/recipes.md"};
 
 constexpr std::size_t most_readme_lines = 200, most_characters = 160, most_words = 25;
 
@@ -220,6 +221,32 @@ TEST_CASE("pages: the first one leads to all others") {
   auto const text = read(root / "README.md");
   for (std::string const page : pages)
     if (page != "README.md") CHECK_MESSAGE(text.find("(" + page) != text.npos, page);
+}
+
+TEST_CASE("pages: the table of functions has all of them, and no others") {
+  std::set<std::string> declared, listed;
+  static std::regex const function("^(tensor|ordered|std::vector<tensor>|void) (\\w+)\\("),
+      by_macro("^NEAP_\\w+\\((\\w+)\\)$"), name("`([a-z][a-z0-9_]*)`");
+  for (auto const& entry : fs::directory_iterator(root / "include/neap/model/functions")) {
+    if (entry.path().extension() != ".hpp") continue;
+    bool detail = false;
+    for (auto const& line : lines_of(read(entry.path()))) {
+      if (line == "namespace detail {") detail = true;
+      else if (line == "}  // namespace detail") detail = false;
+      std::smatch found;
+      if (detail) continue;
+      if (std::regex_search(line, found, function)) declared.insert(found[2]);
+      else if (std::regex_search(line, found, by_macro) && found[1] != "NAME") declared.insert(found[1]);
+    }
+  }
+  auto const text = read(root / "examples/README.md");
+  auto const begin = text.find("| functions | |");
+  REQUIRE(begin != text.npos);
+  auto const table = text.substr(begin, text.find("\n\n", begin) - begin);
+  for (std::sregex_iterator i(table.begin(), table.end(), name), end; i != end; ++i) listed.insert((*i)[1]);
+  for (auto const& f : declared) CHECK_MESSAGE(listed.count(f), "not in the table: ", f);
+  for (auto const& f : listed) CHECK_MESSAGE(declared.count(f), "no such function: ", f);
+  CHECK(declared.size() > 100);
 }
 
 TEST_CASE("pages: comments of headers and examples are about code") {
