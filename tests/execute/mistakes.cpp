@@ -541,7 +541,7 @@ TEST_CASE("mistakes with files") {
     line = __LINE__ + 1;
     load(other, moments, at / "f").value();
   });
-  mistake("a model's file where a training's is needed", {"missing \"training_state/step\""}, [&] {
+  mistake("a model's file where a training's is needed", {"has no training, weights alone: load(model, path)"}, [&] {
     REQUIRE(save(model, at / "g").ok());
     line = __LINE__ + 1;
     load(model, state, at / "g").value();

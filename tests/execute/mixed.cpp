@@ -427,6 +427,47 @@ TEST_CASE("f16: the scale grows after so many good steps, and steps under a limi
       {.clip_norm = 1, .precision = mixed{.element = dtype::f16, .loss_scale = 0x1p26, .backoff = 0.125}}, 6);
 }
 
+TEST_CASE("f16: bad batches leave a scale that trains, their number is known, and so many of them throw") {
+  struct net {
+    nn::linear a{8, 16}, b{16, 3};
+    tensor operator()(tensor const& x) const { return b(tanh(a(x))); }
+  };
+  auto const labels = tensor::from(std::vector<std::int64_t>{0, 1, 2, 0}, {4});
+  std::pair const good{tensor::randn({4, 8}, 1), labels};
+  std::pair const bad{tensor::full({4, 8}, std::numeric_limits<double>::quiet_NaN()), labels};
+  for (bool eager : {false, true})
+    for (double least : {1.0, 0x1p-24}) {
+      CAPTURE(eager);
+      net model;
+      initialise(model, 1);
+      training_state state;
+      training_options const options{
+          .precision = mixed{.element = dtype::f16, .min_loss_scale = least, .max_skipped = 60}, .state = &state};
+      auto const step = training_step(model, good, cross_entropy{}, sgd{.rate = 0.5}, options);
+      host_backend backend(1);
+      trainer run(step, plan_in_order(step.program), backend);
+      auto const take = [&](std::pair<tensor, tensor> const& b) {
+        if (eager) return eager_step(model, b, cross_entropy{}, sgd{.rate = 0.5}, state, options).item<double>();
+        return run(b);
+      };
+      for (int i = 1; i < 60; ++i) {
+        take(bad);
+        CHECK(run.state().skipped_steps() == i);
+      }
+      CHECK(message_of([&] { take(bad); }).find("60 steps in a row had gradients with an infinity or a NaN") !=
+            std::string::npos);
+      CHECK(state.loss_scale() == least);
+      CHECK(state.counter().item<std::int64_t>() == 0);
+      auto const before = model.a.weight.values<double>();
+      double const first = take(good);
+      CHECK(state.skipped_steps() == 0);
+      CHECK(state.good_steps() == 1);
+      for (int i = 0; i < 20; ++i) take(good);
+      CHECK((take(good) < 0.9 * first) == (least == 1));  // below the floor, gradients are 0 in f16
+      CHECK((model.a.weight.values<double>() != before) == (least == 1));
+    }
+}
+
 TEST_CASE("models that are bf16 or f16 throughout train and are evaluated on the host") {
   for (dtype t : {dtype::bf16, dtype::f16}) {
     toy_resnet eager, model;
@@ -587,6 +628,9 @@ TEST_CASE("mixed precision: mistakes in one line") {
   CHECK(has(said(mixed{dtype::f16, 8, 0}, sgd{}), "grows after at least 1 step, got 0"));
   CHECK(has(said(mixed{dtype::f16, 8, 1, 0.5}, sgd{}), "grows by a factor of at least 1, got 0.5"));
   CHECK(has(said(mixed{dtype::f16, 8, 1, 2, 1.5}, sgd{}), "shrinks by a factor above 0 and at most 1, got 1.5"));
+  CHECK(has(said(mixed{dtype::f16, 8, 1, 2, 0.5, 0}, sgd{}), "above 0 and at most 2^126, got 0 and"));
+  CHECK(has(said(mixed{dtype::f16, 8, 1, 2, 0.5, 4, 2}, sgd{}), "above 0 and at most 2^126, got 4 and 2"));
+  CHECK(has(said(mixed{dtype::f16, 8, 1, 2, 0.5, 1, 2, -3}, sgd{}), "max_skipped must not be negative, got -3"));
   CHECK(has(said(mixed{dtype::f16}, own_optimizer{}), "this optimizer cannot leave out a step"));
   CHECK(message_of([&] { precision_scope const low(dtype::f64); }).find("bf16 or f16, not in f64") !=
         std::string::npos);

@@ -3,13 +3,14 @@
 // other.
 #include <neap/train/training_file.hpp>
 
-#include <neap/execute/trainer.hpp>
+#include <neap/execute/trainer_file.hpp>
 #include <neap/model/model.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
+#include <neap/train/fuse_elementwise.hpp>
 #include <neap/train/training_step.hpp>
 
 #include "../support/files.hpp"
@@ -137,4 +138,37 @@ TEST_CASE("a trainer goes on from a file where it is, and so does a program that
   eager.options = {.seed = 9};
   REQUIRE(load(model, state, at / "first"));
   for (int i = 0; i < 3; ++i) CHECK(run(batch(i)) == eager.step(i));
+}
+
+TEST_CASE("a trainer saves and loads its own state, whoever made it") {
+  scratch const at;
+  for (bool own : {true, false}) {
+    network model, again;
+    initialise(model, 1), initialise(again, 2);
+    requires_gradient(model.conv, false), requires_gradient(again.conv, false);
+    training_state state, state_again;
+    auto& backend = eager_context::current().backend();
+    auto const made = [&](network& m, training_state& s) {
+      return training_step(m, batch(0), cross_entropy{}, adamw{.rate = scheduled::cosine(0.02, 0.001, 9)},
+                           {.seed = 9, .state = own ? nullptr : &s});
+    };
+    auto const step = fuse_elementwise(made(model, state)), step_again = made(again, state_again);
+    trainer run(step, plan_in_order(step.program), backend);
+    trainer resumed(step_again, plan_in_order(step_again.program), backend);
+    for (int i = 0; i < 3; ++i) run(batch(i));
+    REQUIRE(save(run, at / "f", {{"epoch", "1"}}).ok());
+    auto const loaded = load(resumed, at / "f");
+    REQUIRE_MESSAGE(loaded, loaded.message());
+    CHECK(loaded->metadata == safetensors_metadata{{"epoch", "1"}});
+    CHECK(resumed.state().counter().item<std::int64_t>() == 3);
+    for (int i = 3; i < 6; ++i) CHECK(run(batch(i)) == resumed(batch(i)));
+    // as the page had it: a state that the trainer does not use
+    if (own) CHECK(save(model, state, at / "g").message().find("save(run, path)") != std::string::npos);
+    training_state other;
+    REQUIRE(load(again, other, at / "f"));
+    CHECK_THROWS_WITH_AS(resumed(batch(0)), doctest::Contains("loaded together with a training_state that is not"),
+                         error);
+    REQUIRE(load(resumed, at / "f"));
+    CHECK(resumed(batch(3)) > 0);
+  }
 }

@@ -14,9 +14,11 @@
 #include "../support/message.hpp"
 #include "../support/small_network.hpp"
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace neap;
@@ -742,4 +744,68 @@ TEST_CASE(
     for (std::size_t k = 0; k < parameters(eager).size(); ++k)
       CHECK(parameters(eager)[k].values<float>() == parameters(planned)[k].values<float>());
   }
+}
+
+TEST_CASE("a batch is data: what it was made of gets no gradient, planned or eager") {
+  struct net {
+    parameter w{{4, 4}, initialiser::normal(0, 1)};
+    tensor operator()(tensor const& x) const { return matmul(x, w); }
+  };
+  auto const loss = [](net& m, tensor const& x) { return mean(square(m(x) - 1)); };
+  for (int kind = 0; kind < 3; ++kind)
+    for (std::int64_t parts : {1, 2}) {
+      CAPTURE(kind);
+      CAPTURE(parts);
+      net planned, eager, copied;
+      for (auto* m : {&planned, &eager, &copied}) initialise(*m, 1);
+      training_options const o{.micro_batches = parts};
+      host_backend backend(1);
+      auto const step = training_step(planned, tensor::ones({4, 4}), loss, sgd{.rate = 0.1}, o);
+      trainer run(step, plan_in_order(step.program), backend);
+      training_state s, t;
+      for (int i = 0; i < 3; ++i) {
+        auto const of = [&](net& m) -> tensor {
+          return kind == 0 ? tensor(m.w) : kind == 1 ? m.w.detach() : transpose(m.w * 2.0, 0, 1);
+        };
+        auto const data = tensor::from(of(copied).values<float>(), {4, 4});
+        auto const right = eager_step(copied, data, loss, sgd{.rate = 0.1}, s, o).item<double>();
+        CHECK(run(kind == 2 ? contiguous(of(planned)) : of(planned)) == right);
+        CHECK(eager_step(eager, of(eager), loss, sgd{.rate = 0.1}, t, o).item<double>() == right);
+        CHECK(planned.w.values<float>() == copied.w.values<float>());
+        CHECK(eager.w.values<float>() == copied.w.values<float>());
+      }
+      if (kind == 0) CHECK(eager_step(eager, eager.w, loss, sgd{}, t, o).item<double>() == run(planned.w));
+    }
+}
+
+TEST_CASE("a trainer that is called by two threads refuses one of them, in one line") {
+  network m, reference;
+  initialise(m, 1), initialise(reference, 1);
+  auto const b = batch(64, 1);
+  host_backend backend(1), other_backend(1);
+  auto const step = training_step(m, b, cross_entropy{}, sgd{}),
+             same = training_step(reference, b, cross_entropy{}, sgd{});
+  trainer run(step, plan_in_order(step.program), backend);
+  trainer alone(same, plan_in_order(same.program), other_backend);
+  std::atomic<int> taken = 0, refused = 0, otherwise = 0;
+  std::atomic<bool> both = false;
+  auto const go = [&](bool first) {
+    for (int i = 0; i < 20'000 && (i < 100 || refused == 0); ++i) {
+      try {
+        if (!first)
+          while (!both) {}
+        both = true;
+        run(b), ++taken;
+      } catch (error const& e) {
+        ++(std::string_view(e.what()).find("one thread at a time") != std::string_view::npos ? refused : otherwise);
+      }
+    }
+  };
+  std::thread second(go, false);
+  go(true);
+  second.join();
+  CHECK(refused > 0);
+  CHECK(otherwise == 0);
+  for (int i = 0; i < taken; ++i) alone(b);
+  CHECK(m.out.weight.values<float>() == reference.out.weight.values<float>());
 }

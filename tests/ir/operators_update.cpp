@@ -355,14 +355,21 @@ TEST_CASE("steps that do not count are taken back, and move the loss's scale") {
   }
   auto const moved = [&](double scale, double good, double total) {
     std::vector<array> in{scalar(dtype::f64, scale), scalar(dtype::i64, good), scalar(dtype::f64, total)};
-    op::move_loss_scale const op{4, 0.5, 3};
+    op::move_loss_scale const op{4, 0.5, 3, 0.75, 0x1p10};
     auto const out = testing::detail::run(view_of(op), host_kernel(facets_of<op::move_loss_scale>), in);
     return std::pair{out[0][0], out[1][0]};
   };
   CHECK(moved(8, 0, 1) == std::pair{8.0, 1.0});
   CHECK(moved(8, 1, 1) == std::pair{8.0, 2.0});
   CHECK(moved(8, 2, 1) == std::pair{32.0, 0.0});
-  CHECK(moved(8, 2, none) == std::pair{4.0, 0.0});
-  CHECK(moved(0x1p-24, 0, infinity) == std::pair{0x1p-24, 0.0});
-  CHECK(moved(0x1p126, 2, 1) == std::pair{0x1p126, 0.0});
+  CHECK(moved(8, 2, none) == std::pair{4.0, -1.0});
+  CHECK(moved(8, -1, none) == std::pair{4.0, -2.0});
+  CHECK(moved(8, -2, 1) == std::pair{8.0, 1.0});
+  CHECK(moved(1, -7, infinity) == std::pair{0.75, -8.0});
+  CHECK(moved(0.75, 0, infinity) == std::pair{0.75, -1.0});
+  CHECK(moved(0.5, 0, infinity) == std::pair{0.5, -1.0});  // it began below
+  CHECK(moved(512, 2, 1) == std::pair{1024.0, 0.0});
+  CHECK(moved(1024, 2, 1) == std::pair{1024.0, 0.0});
+  CHECK(moved(0x1p30, 2, 1) == std::pair{0x1p30, 0.0});  // and above
+  CHECK(moved(0x1p30, 0, none) == std::pair{0x1p29, -1.0});
 }

@@ -153,6 +153,79 @@ TEST_CASE("a lambda without captures has no parts; tied weights count once") {
   CHECK(t.a.data<double>() == t.b.data<double>());
 }
 
+TEST_CASE("another element type keeps data, and is drawn where there are none") {
+  struct net {
+    nn::linear a{3, 2};
+    buffer mean{{2}};
+    parameter tied = a.weight.share();
+  } trained, fresh;
+  std::vector<double> const values{1, -2, 0.5, 1 + 0x1p-7, 1 + 0x1p-9, 3e38};
+  for (std::size_t i = 0; i < 6; ++i) trained.a.weight.data<float>()[i] = static_cast<float>(values[i]);
+  trained.mean.data<float>()[1] = 7;
+  for (dtype t : {dtype::f64, dtype::f32, dtype::bf16, dtype::f32}) {
+    set_element(trained, t);
+    CHECK(trained.a.weight.element() == t);
+    CHECK(trained.tied.storage() == trained.a.weight.storage());
+    CHECK(trained.mean.values<double>() == std::vector<double>{0, 7});
+    auto const now = trained.a.weight.values<double>();
+    for (std::size_t i = 0; i < 6; ++i) CHECK(std::abs(now[i] - values[i]) <= 0x1p-8 * std::abs(values[i]));
+    CHECK(now[3] == values[3]);  // exact in bf16
+  }
+  CHECK(trained.a.weight.values<double>()[4] == 1);  // 1 + 2^-9 rounded to bf16
+  trained.a.weight.requires_gradient(false);
+  set_element(trained, dtype::f16);
+  CHECK(trained.tied.is_frozen());
+  CHECK(trained.a.weight.values<double>()[1] == -2);
+  auto const before = fresh.a.weight.first_values();
+  set_element(fresh, dtype::f64);
+  CHECK_FALSE(fresh.a.weight.storage()->is_allocated());
+  CHECK(fresh.a.weight.first_values().seed == before.seed);
+}
+
+TEST_CASE("copies of a model are tied as it is, however they are made") {
+  struct inner {
+    nn::embedding table{4, 3};
+    std::vector<nn::linear> layers{nn::linear(3, 3), nn::linear(3, 3), nn::linear(3, 3)};
+  };
+  struct net {
+    inner in;
+    nn::linear head{3, 4};
+    net() { head.weight = in.table.weight.share(), in.layers[2].weight = in.layers[0].weight.share(); }
+  };
+  auto const is_tied = [](net const& n) {
+    return n.in.table.weight.storage() == n.head.weight.storage() &&
+           n.in.layers[0].weight.storage() == n.in.layers[2].weight.storage() &&
+           n.in.layers[0].weight.storage() != n.in.layers[1].weight.storage();
+  };
+  net const first;
+  std::vector<net> all;
+  for (int i = 0; i < 3; ++i) {
+    net const again = first;  // at one place each time
+    CHECK(is_tied(again));
+    all.push_back(again);  // a copy of a copy
+  }
+  parameter const lone = first.head.weight;  // a copy of one member is no part of the next copy
+  all.push_back(first);
+  all.insert(all.end(), 2, first);
+  std::optional<net> maybe = all[0];
+  all.push_back(*maybe), all.push_back(std::move(*maybe));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CHECK(is_tied(all[i]));
+    for (std::size_t k = 0; k < i; ++k)
+      for (parameter const* w : std::initializer_list<parameter const*>{&first.head.weight, &lone, &all[k].head.weight})
+        CHECK(w->storage() != all[i].head.weight.storage());
+  }
+  net target;
+  target = first;
+  CHECK(is_tied(target));
+  struct given {
+    parameter a, b;
+  } const tied{first.in.table.weight.share(), first.head.weight.share()};
+  given empty;
+  empty = tied;
+  CHECK(empty.a.storage() == empty.b.storage());
+}
+
 TEST_CASE("initialise makes equal models of equal seeds") {
   struct net {
     nn::linear a{4, 3}, b{3, 4};

@@ -264,7 +264,7 @@ TEST_CASE("a disk that fails halfway is told with what was loaded; the rest has 
   initialise(a, 1), initialise(b, 2), initialise(c, 2);
   REQUIRE(save(a, at / "f").ok());
   auto const file = safetensors_file::open(at / "f");
-  auto const targets = detail::load_targets(b);
+  auto const targets = detail::load_targets(detail::model_ref(b));
   detail::load_plan planned;
   REQUIRE(detail::plan_load(*file, detail::file_names::of(*file, {}).value(), targets, {}, {}, planned).ok());
   auto const& e = *file->header().find("layers.1.weight");

@@ -16,7 +16,9 @@
 #include <neap/core/tensor_type.hpp>
 
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -156,10 +158,11 @@ class safetensors_reader {
   safetensors_header header() {
     safetensors_header h;
     bool described = false;
-    if (text_.empty() || text_[0] != '{') fail("must begin with {");
+    if (next() != '{') fail("must begin with {");
     members([&](std::string name) {
       if (name == "__metadata__") {
         if (std::exchange(described, true)) fail("__metadata__ comes twice");
+        if (word("null")) return;
         return members([&](std::string key) { h.metadata.emplace_back(std::move(key), text()); });
       }
       inside_ = "tensor " + in_quotes(name) + ": ";
@@ -186,6 +189,50 @@ class safetensors_reader {
   }
   void expect(char c) {
     if (!take(c)) fail(std::string("must be ") + c);
+  }
+  bool word(std::string_view w) {
+    next();
+    bool const is_there = text_.substr(at_, w.size()) == w;
+    if (is_there) at_ += w.size();
+    return is_there;
+  }
+  /// Any value, which lies within so many others.
+  void pass_over(int depth) {
+    switch (next()) {
+      case '"': return void(text());
+      case '{':
+      case '[': {
+        bool const is_list = text_[at_] == '[';
+        if (++depth > 127) fail("lies within more than 127 others");
+        if (!is_list) return members([&](std::string const&) { pass_over(depth); });
+        ++at_;
+        if (take(']')) return;
+        do pass_over(depth);
+        while (take(','));
+        return expect(']');
+      }
+      default: break;
+    }
+    if (word("null") || word("true") || word("false")) return;
+    auto const from = at_;
+    auto const digits = [&] {
+      auto const first = at_;
+      while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
+      return at_ - first;
+    };
+    auto const sign = [&](char c) { return at_ < text_.size() && text_[at_] == c && ++at_ > 0; };
+    (void)sign('-');
+    bool const zero = at_ < text_.size() && text_[at_] == '0';
+    auto const whole = digits();
+    bool is_number = zero ? whole == 1 : whole > 0;
+    if (sign('.')) is_number = digits() > 0 && is_number;
+    if (sign('e') || sign('E')) {
+      if (!sign('+')) (void)sign('-');
+      is_number = digits() > 0 && is_number;
+    }
+    if (!is_number) fail("must be a value");
+    if (std::isinf(std::strtod(std::string(text_.substr(from, at_ - from)).c_str(), nullptr)))
+      fail("a number beyond doubles");
   }
   /// f(key) for each member of an object; f reads the value.
   template <class F>
@@ -290,9 +337,10 @@ class safetensors_reader {
         auto const two = numbers();
         if (two.size() != 2 || two[0] > two[1]) fail("data_offsets: must be two numbers, first byte and end");
         e.begin = static_cast<std::uint64_t>(two[0]), e.end = static_cast<std::uint64_t>(two[1]);
+      } else if (key == "dtype" || key == "shape" || key == "data_offsets") {
+        fail(key + " comes twice");
       } else {
-        fail(key == "dtype" || key == "shape" || key == "data_offsets" ? key + " comes twice"
-                                                                       : "unknown key " + in_quotes(key));
+        pass_over(2);
       }
     });
     for (auto [has, key] : {std::pair{has_type, "dtype"}, {has_shape, "shape"}, {has_offsets, "data_offsets"}})

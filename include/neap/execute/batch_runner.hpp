@@ -10,6 +10,7 @@
 #include <neap/model/program.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -139,6 +140,26 @@ class batch_runner {
   batch_runner(Program const& step, plan<basic_graph<Ops>> const& p, Backend& backend, execution_options const& options,
                std::string_view who, std::source_location at);
 
+  /// A call under way, until it is destroyed.
+  class call_under_way {
+   public:
+    explicit call_under_way(bool& busy) : busy_(&busy) {}
+    call_under_way(call_under_way&& other) noexcept : busy_(std::exchange(other.busy_, nullptr)) {}
+    call_under_way& operator=(call_under_way&&) = delete;
+    ~call_under_way() {
+      if (busy_) std::atomic_ref(*busy_).store(false, std::memory_order_release);
+    }
+
+   private:
+    bool* busy_;
+  };
+  /// Throws neap::error if another call has not ended: there is one arena.
+  [[nodiscard]] call_under_way begin_call(std::source_location at) {
+    if (std::atomic_ref(busy_).exchange(true, std::memory_order_acquire))
+      refuse(at, "another call of it is under way, on another thread or within this one: one thread at a time");
+    return call_under_way(busy_);
+  }
+
   /// The program for a batch's types, its inputs bound to the batch's memory. Results of an earlier run lie in the
   /// arena, where this run writes, and so may weights and buffers be written: as a part of the batch they are copied.
   bound& bind(sample_ref batch, std::source_location at);
@@ -153,6 +174,7 @@ class batch_runner {
   /// Takes a plan for another size.
   void add(Program const& step, plan<basic_graph<Ops>> const& p, std::source_location at);
 
+  bound& first() { return *sizes_.front(); }
   bound const& first() const { return *sizes_.front(); }
   std::vector<std::unique_ptr<bound>> const& sizes() const { return sizes_; }
 
@@ -189,6 +211,7 @@ class batch_runner {
   std::vector<std::unique_ptr<bound>> sizes_;  // the first is the one that was given
   bound const* running_ = nullptr;             // what ran last: its outputs may be read
   std::uint64_t uses_ = 0;
+  bool busy_ = false;               // a call is under way
   std::vector<byte_block> copies_;  // of the batch's tensors that lie in the arena, by their numbers
 };
 
@@ -287,7 +310,7 @@ auto batch_runner<Program, Ops, Backend>::planned(Program step, std::source_loca
       std::snprintf(seconds, sizeof seconds, "%g", how.search.limit.count());
       refuse(at, "a batch of this size needs " + std::string(never ? "at least " : "") + needed(bytes) +
                      (never ? std::string() : ", and no plan within it was found in " + std::string(seconds) + " s") +
-                     ": plan the largest batch first, give a plan by add()" +
+                     ": plan the largest batch first, " + (never ? "or " : "") + "give a plan by add()" +
                      (never ? "" : ", or more time by execution_options{.sizes = {.search = ...}}"));
     }
     p = std::move(within.found);

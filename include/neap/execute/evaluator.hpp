@@ -86,7 +86,7 @@ auto traced_evaluation(Model& model, Sample const& sample, F const& f, std::sour
   evaluation_program<Ops, result_type> p;
   tracer t(table_of<Ops>(), at);
   name_tensors(t, model_ref(model));
-  auto const run = [&](tracer& in) -> result_type { return f(model, as_inputs(in, sample)); };
+  auto const run = [&](tracer& in) -> result_type { return f(model, as_inputs(&in, sample)); };
   p.result = run(t);
   for_each_tensor(p.result, [&](tensor& x, std::string const&) {
     p.outputs.push_back(x.is_empty() ? nothing<value_id> : t.keep(x, role::output));
@@ -166,6 +166,7 @@ class evaluator {
   /// What the function gives for a batch. Its tensors look at the evaluator's own memory: the next run overwrites them.
   template <class Sample>
   Result operator()(Sample const& batch, std::source_location at = std::source_location::current()) & {
+    auto const alone = runner_.begin_call(at);
     auto& b = runner_.bind(detail::sample_ref(batch), at);
     detail::with_place(at, [&] { (*b.run)(); });
     runner_.has_run(b);
@@ -185,6 +186,7 @@ class evaluator {
   /// Plans samples of these extents now, not when such a batch comes: as trainer::prepare.
   template <class Sample>
   void prepare(Sample const& sample, std::source_location at = std::source_location::current()) {
+    auto const alone = runner_.begin_call(at);
     runner_.prepare(detail::sample_ref(sample), at);
   }
   executable<Ops, Backend> const& program() const { return *runner_.first().run; }

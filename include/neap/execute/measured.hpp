@@ -31,6 +31,8 @@
 #include <utility>
 #include <vector>
 
+#include <sys/stat.h>
+
 namespace neap::inline v0 {
 
 /// What times depend on beside the op: the processor's name by the system, and what the compiler was allowed to
@@ -55,6 +57,13 @@ inline std::string machine_description() {
 }
 
 namespace detail {
+/// Makes the folders of a file that are not there. Throws neap::error if the file could not be written.
+inline void make_folders(std::string const& file) {
+  auto const last = file.rfind('/');
+  for (auto end = file.find('/', 1); end <= last; end = file.find('/', end + 1))
+    (void)::mkdir(file.substr(0, end).c_str(), 0777);
+  if (auto const s = can_write_file(file); !s) throw_error({"measured: ", s.message()});
+}
 /// Of the machine that a backend computes on: a backend on a device has a description() of it.
 template <class Backend>
 digest machine_digest(Backend const& backend) {
@@ -80,12 +89,13 @@ class measured {
     double whole_seconds = 60;  // no further round is begun after so long
   };
 
-  /// The backend outlives the model. `other` answers for what has no kernel: transfers, imported ops. Throws neap::error if
-  /// there is a file of this machine's in the folder that cannot be read.
+  /// The backend outlives the model. `other` answers for what has no kernel: transfers, imported ops. Makes the folder. Throws
+  /// neap::error if that fails, the folder cannot be written to, or a file of this machine's in it cannot be read.
   measured(Backend& backend, roofline const& other, options how) : state_(std::make_shared<state>()) {
     state_->backend = &backend, state_->other = other, state_->how = std::move(how);
     if (state_->how.folder.empty()) return;
     state_->file = state_->how.folder + "/costs-" + to_hex(detail::machine_digest(backend)) + ".txt";
+    detail::make_folders(state_->file);
     if (std::FILE* f = std::fopen(state_->file.c_str(), "rb")) {
       std::fclose(f);
       auto read = cost_table::load(state_->file);

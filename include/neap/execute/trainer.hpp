@@ -32,13 +32,18 @@ class trainer {
   trainer(training_program<Ops> const& step, plan<basic_graph<Ops>> const& p, Backend& backend,
           execution_options const& options = {}, std::source_location at = std::source_location::current())
       : runner_(step, p, backend, options, "trainer", at),
-        last_(&runner_.first()) {}
+        last_(&runner_.first()) {
+    for (auto const& r : step.residents)
+      if (std::find(step.weights.begin(), step.weights.end(), r.value) != step.weights.end())
+        trained_.push_back({r.name, r.holder});
+  }
 
   /// Runs one step on a batch of the sample's form and element types, with the same numbers, flags and texts beside its
   /// tensors; the loss before the update. `settings` stand for the optimizer's numbers in this step. Takes no memory
   /// but for batches of new sizes, which are planned first (see prepare). Throws neap::error if the batch is of another
   /// form or does not fit, before anything has changed; if the spill file fails; and if a whole number of it is no
-  /// place of what it picks from: weights may then have been updated in part. A step that throws is not counted.
+  /// place of what it picks from: weights may then have been updated in part. A step that throws is not counted. One
+  /// thread at a time: a call during another one is refused.
   template <class Sample>
   double operator()(Sample const& batch, step_settings const& settings = {},
                     std::source_location at = std::source_location::current()) {
@@ -56,6 +61,7 @@ class trainer {
   /// where a search is needed, up to execution_options::sizes.search.
   template <class Sample>
   void prepare(Sample const& sample, std::source_location at = std::source_location::current()) {
+    auto const alone = runner_.begin_call(at);
     runner_.prepare(detail::sample_ref(sample), at);
   }
   /// Takes a plan for another size. Throws neap::error if the step is not one of the same model and states
@@ -73,6 +79,11 @@ class trainer {
   /// Throws neap::error if no step has run, gradients are not kept, or none of the trained weights has this path.
   tensor gradient(std::string_view weight, std::source_location at = std::source_location::current()) const;
 
+  /// What the steps go on with: counts, states of the optimizer, the scale of the loss in f16 (train/mixed.hpp).
+  training_state& state() { return runner_.first().step.state; }
+  training_state const& state() const { return runner_.first().step.state; }
+  /// The training step that it was made of, as it was made.
+  training_program<Ops> const& step() const { return runner_.first().step; }
   executable<Ops, Backend> const& program() const { return *runner_.first().run; }
   /// How many sizes of batches are planned and kept, the first included: at most execution_options::sizes.kept beside
   /// it and those that were given by add().
@@ -87,13 +98,16 @@ class trainer {
 
   runner runner_;
   typename runner::bound const* last_;
+  std::vector<named_tensor> trained_;
   bool has_run_ = false;
 };
 
 template <class Ops, class Backend>
 double trainer<Ops, Backend>::run_step(detail::sample_ref batch, step_settings const& settings,
                                        std::source_location at) {
+  auto const alone = runner_.begin_call(at);
   runner_.first().step.freezing.require_unchanged("trainer", at);
+  detail::begin_training(trained_, state(), "trainer", at);
   auto& b = runner_.bind(batch, at);
   b.step.set(settings, at);
   detail::step_attempt attempt(b.step.state);
@@ -101,6 +115,7 @@ double trainer<Ops, Backend>::run_step(detail::sample_ref batch, step_settings c
   attempt.finish();
   runner_.has_run(b);
   last_ = &b, has_run_ = true;
+  if (b.step.numbers) detail::require_not_skipping(*b.step.numbers, state(), "trainer", at);
   auto const l = b.value(b.step.loss);
   return detail::element_as<double>(l.data, l.element, 0);
 }
@@ -108,6 +123,7 @@ double trainer<Ops, Backend>::run_step(detail::sample_ref batch, step_settings c
 template <class Ops, class Backend>
 void trainer<Ops, Backend>::add(training_program<Ops> const& step, plan<basic_graph<Ops>> const& p,
                                 std::source_location at) {
+  auto const alone = runner_.begin_call(at);
   auto const& first = runner_.first().step;
   bool same = step.state.counter().storage() == first.state.counter().storage();
   for (auto const& r : step.residents) {
@@ -158,6 +174,7 @@ tensor trainer<Ops, Backend>::gradient(std::string_view weight, std::source_loca
 
 template <class Ops, class Backend>
 void trainer<Ops, Backend>::sync(std::source_location at) {
+  auto const alone = runner_.begin_call(at);
   detail::with_place(at, [&] { runner_.sync(); });
 }
 

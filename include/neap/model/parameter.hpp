@@ -2,9 +2,8 @@
 // and go wherever tensors go. Unlike a plain tensor they are values: a copy of a model is another model, with data of its
 // own. What the model's functions see is the handle, so a step that updates a weight in place updates the model's.
 //
-// A copy of a model copies each of its parameters by itself: tied weights (share()) are no longer tied in the copy, and
-// plain tensors and views that the model made of its weights still look at the original's. Give such a model a copy
-// constructor that ties them again, or delete it.
+// Weights that are tied (share()) are tied in a copy of the model. Plain tensors and views that the model made of its weights
+// still look at the original's: give such a model a copy constructor that makes them again, or delete it.
 #pragma once
 
 #include <neap/model/refers_as.hpp>
@@ -21,6 +20,13 @@ tensor make_owned(tensor_type const& t, initialiser const& first, role r,
                   std::source_location at = std::source_location::current());
 
 tensor copy_owned(tensor const& from);
+/// The copy of the handle `from` for the handle at `to`. Members that are tied are copied by one and the same model's copy
+/// if they are as far from one another there as here; then one copy is made for all of them.
+tensor copy_member(tensor const& from, void const* to);
+/// A tensor of another element type with its data, or, where it has none yet, with its first values.
+tensor converted_owned(tensor const& from, dtype t, std::source_location at);
+/// `count` floating elements as those of another type, rounded to nearest (f64 by way of f32).
+void cast_elements(void const* from, dtype f, void* to, dtype t, std::size_t count);
 
 }  // namespace detail
 
@@ -45,7 +51,7 @@ class owned_tensor : public tensor {
     std::memcpy(p.storage()->data(), from.data, static_cast<std::size_t>(t.type().bytes()));
     return p;
   }
-  owned_tensor(owned_tensor const& other) : tensor(detail::copy_owned(other)) {}
+  owned_tensor(owned_tensor const& other) : tensor(detail::copy_member(other, this)) {}
   owned_tensor(owned_tensor&&) noexcept = default;
   /// The other's data in this one's memory: trainers and states of optimizers go on with them, and what is tied to this
   /// one has them, too, whatever is tied over there; a frozen weight stays frozen. Of another type, or where this one is empty, they are in new memory,
@@ -57,20 +63,21 @@ class owned_tensor : public tensor {
       take(other);
       storage()->set_frozen(frozen);
     } else {
-      *this = owned_tensor(other);
+      become(detail::copy_member(other, this));
     }
     return *this;
   }
   /// The other's memory in place of this one's: trainers that are bound to this one say so when they run next.
   owned_tensor& operator=(owned_tensor&& other) noexcept {
-    if (has_memory() && other.has_memory() && storage() != other.storage()) storage()->set_replaced_by(other.storage());
-    static_cast<tensor&>(*this) = static_cast<tensor&&>(other);
+    become(static_cast<tensor&&>(other));
     return *this;
   }
 
-  /// The same memory under another member's name: tied weights. A copy of the model is not tied.
+  /// The same memory under another member's name: tied weights. They are tied in a copy of the model, too, if all of them
+  /// are members of one object or elements of one container; a step refuses a copy whose ties were lost.
   owned_tensor share() const {
     owned_tensor p;
+    if (has_memory()) storage()->set_tied();
     static_cast<tensor&>(p) = *this;
     return p;
   }
@@ -83,12 +90,11 @@ class owned_tensor : public tensor {
     if (is_empty()) detail::no_tensor(at);
     if (!is_traced()) storage()->set_frozen(!wanted);
   }
-  /// Another element type; the initial values are drawn again.
+  /// Another element type. Data are kept, rounded to nearest; where there are none yet, the initial values are of the new
+  /// type. States of an optimizer go along where their type stays.
   void set_element(dtype t, std::source_location at = std::source_location::current()) {
-    owned_tensor other;
-    static_cast<tensor&>(other) = detail::make_owned({t, shape(at)}, first_values(at), R, at);
-    other.storage()->set_frozen(storage()->is_frozen());
-    *this = std::move(other);
+    if (is_empty()) detail::no_tensor(at);
+    if (t != element(at)) become(detail::converted_owned(*this, t, at));
   }
   /// Other initial values, from now on; random ones without a seed keep the one that this tensor has.
   void restart(initialiser const& first, std::source_location at = std::source_location::current()) {
@@ -126,6 +132,11 @@ class owned_tensor : public tensor {
         detail::never<Y>,
         "neap: a weight or buffer is written in place by neap::assign(x, x + y), through which no gradient goes");
   }
+  void become(tensor other) noexcept {
+    if (has_memory() && !other.is_empty() && !other.is_traced() && storage() != other.storage())
+      storage()->set_replaced_by(other.storage());
+    static_cast<tensor&>(*this) = std::move(other);
+  }
   bool has_memory() const { return !is_empty() && !is_traced(); }
   void take(owned_tensor const& other) {
     auto const before = storage();
@@ -133,7 +144,7 @@ class owned_tensor : public tensor {
     if (auto const next = before->replaced_by(); before->type() != type && next && next->type() == type)
       static_cast<tensor&>(*this) = detail::make_leaf(next, tensor_layout::dense(type), R == role::weight);
     if (storage()->type() == type) storage()->take(*other.storage());
-    else *this = owned_tensor(other);
+    else become(detail::copy_owned(other));
   }
   static initialiser seeded(initialiser i) {
     return i.seed || i.stream ? i : i.with_seed(eager_context::current().draw(), 0);

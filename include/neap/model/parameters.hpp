@@ -132,8 +132,8 @@ void initialise(Model& model, std::uint64_t seed) {
   detail::initialise_all(detail::model_ref(model), seed);
 }
 
-/// Gives all floating weights and buffers another element type; initial values are drawn again, and tied ones stay tied.
-/// Views of weights that the model keeps still look at those that were.
+/// Gives all floating weights and buffers another element type: parameter::set_element of each. Tied ones stay tied. Views of
+/// weights that the model keeps still look at those that were.
 template <class Model>
 void set_element(Model& model, dtype t) {
   std::vector<std::pair<tensor, tensor>> done;  // what was, what is

@@ -32,11 +32,13 @@ constexpr bool holds_parts<std::tuple<Part...>> = (... && (!std::is_reference_v<
 template <class A, class B>
 constexpr bool holds_parts<std::pair<A, B>> = holds_parts<std::tuple<A, B>>;
 
-/// Puts inputs of the trace in place of a sample's tensors.
-void make_inputs(tracer& t, model_ref sample);
-/// A copy of a sample whose tensors are inputs of the trace.
+/// Whether a tensor looks at memory that a model or a training owns, and may write.
+bool is_owned(tensor const& x);
+/// Puts inputs of the trace in place of a sample's tensors; without a trace, their data alone.
+void make_inputs(tracer* t, model_ref sample);
+/// A copy of a sample with such tensors.
 template <class Sample>
-Sample as_inputs(tracer& t, Sample const& sample) {
+Sample as_inputs(tracer* t, Sample const& sample) {
   static_assert(holds_parts<Sample>,
                 "neap: a sample holds its tensors, not references to them: std::pair{x, y} or std::tuple{x, y, z}, not "
                 "std::tie");
@@ -61,7 +63,7 @@ template <class Ops, class F, class... Sample>
 traced_program<Ops> traced(std::source_location at, F& f, Sample const&... samples) {
   caller_scope const here(at);
   tracer t(table_of<Ops>(), at);
-  auto args = std::tuple<Sample...>{as_inputs(t, samples)...};
+  auto args = std::tuple<Sample...>{as_inputs(&t, samples)...};
   auto result = [&]<std::size_t... I>(std::index_sequence<I...>) {
     return f(std::get<I>(args)...);
   }(std::index_sequence_for<Sample...>{});

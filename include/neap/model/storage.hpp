@@ -103,6 +103,22 @@ class tensor_storage {
   /// Whether a weight stays as it is in training: no gradient is computed for it (parameter::requires_gradient).
   bool is_frozen() const { return frozen_; }
   void set_frozen(bool f) { frozen_ = f; }
+  /// Whether several members of a model are this one (parameter::share).
+  bool is_tied() const { return tied_; }
+  void set_tied() { tied_ = true; }
+  /// Whether it has another one's data in another element type (parameter::set_element).
+  bool is_converted() const { return converted_; }
+  void set_converted() { converted_ = true; }
+  /// A number that it shares with another copy of a tied one, if both may be of one copy of a model; 0: with none.
+  std::uint64_t lost_tie() const { return lost_tie_; }
+  void set_lost_tie(std::uint64_t t) { lost_tie_ = t; }
+  /// The counter of the training that a weight belongs to: that it was loaded with, or trained by last. `waits`, of a weight
+  /// or a counter: it was loaded, and no step has gone on with that training.
+  std::shared_ptr<tensor_storage> const& training() const { return training_; }
+  bool training_waits() const { return training_waits_; }
+  void set_training(std::shared_ptr<tensor_storage> counter, bool waits) {
+    training_ = std::move(counter), training_waits_ = waits;
+  }
   /// How often it was written in place since it was made.
   std::uint32_t version() const { return version_; }
   void written() { ++version_; }
@@ -137,10 +153,11 @@ class tensor_storage {
   std::atomic<bool> has_reader_ = false;
   std::mutex readers_;
   std::weak_ptr<read_data> reader_;
-  std::uint64_t capture_ = 0;
+  std::shared_ptr<tensor_storage> training_;
+  std::uint64_t capture_ = 0, lost_tie_ = 0;
   std::uint32_t version_ = 0, replacements_ = 0, capture_row_ = 0;
   neap::role role_;
-  bool copied_in_trace_ = false, frozen_ = false;
+  bool copied_in_trace_ = false, frozen_ = false, tied_ = false, converted_ = false, training_waits_ = false;
 };
 
 }  // namespace neap::inline v0::detail

@@ -25,6 +25,8 @@ struct load_options {
   bool allow_extra = false;    // what the model lacks is passed over
   bool cast = false;           // floating elements become those of the model, rounded to nearest (f64 by way of f32)
 
+  bool drop_states = false;  // of a training's file: states of the optimizer are passed over, and begin at zero
+
   // Names of the file become the model's in this order:
   std::string strip_prefix{};                                    // taken away where a name begins with it
   std::string add_prefix{};                                      // put before each
@@ -48,12 +50,11 @@ struct load_target {
   tensor holder;
 };
 
-template <class Model>
-std::vector<load_target> load_targets(Model& model) {
+inline std::vector<load_target> load_targets(model_ref model) {
   std::vector<load_target> all;
   for (auto r : {role::weight, role::buffer})
-    for (auto& n : named_tensors(model, r)) all.push_back({{std::move(n.name)}, std::move(n.tensor)});
-  for_each_tensor(model, [&](tensor& t, std::string const& path) {  // other names of tied ones
+    for (auto& n : named_tensors_of(model, r)) all.push_back({{std::move(n.name)}, std::move(n.tensor)});
+  model.each_tensor([&](tensor& t, std::string const& path) {  // other names of tied ones
     if (t.is_empty() || t.is_traced() || t.layout() != tensor_layout::dense(t.storage()->type())) return;
     for (auto& x : all)
       if (x.holder.storage() == t.storage() && x.names.front() != path) x.names.push_back(path);
@@ -154,9 +155,10 @@ struct load_plan {
 };
 
 /// Compares a file's names and types with the targets'; passed over is what begins with `passed_over`, if that is
-/// something. One message names all that does not fit.
+/// something, and what is in `dropped`. One message names all that does not fit.
 inline status plan_load(safetensors_file const& file, file_names const& known, std::vector<load_target> const& targets,
-                        load_options const& options, std::string_view passed_over, load_plan& p) {
+                        load_options const& options, std::string_view passed_over, load_plan& p,
+                        std::set<std::string> const& dropped = {}) {
   p.report.metadata = file.header().metadata;
   name_list missing("missing"), extra("not in the model"), other("of another type");
   auto const& all = file.header().tensors;
@@ -177,13 +179,17 @@ inline status plan_load(safetensors_file const& file, file_names const& known, s
     }
     used[static_cast<std::size_t>(e - all.data())] = 1;
     auto const type = holder.type();
-    bool const may_cast = options.cast && e->element.type && is_floating(*e->element.type) && is_floating(type.element);
+    bool const are_floating = e->element.type && is_floating(*e->element.type) && is_floating(type.element);
+    bool const may_cast = options.cast && are_floating, wants_cast = are_floating && e->has_shape(type.dims);
     if (e->has_shape(type.dims) && (e->element.type == type.element || may_cast)) p.moves.emplace_back(i, e);
-    else other.add(e->name, " is " + to_string(*e) + " in the file, " + to_string(type) + " in the model");
+    else
+      other.add(e->name, " is " + to_string(*e) + " in the file, " + to_string(type) + " in the model" +
+                             (wants_cast ? ", load_options{.cast = true} casts" : ""));
   }
   for (auto const& e : all) {
     if (used[static_cast<std::size_t>(&e - all.data())]) continue;
-    if (known.is_passed(e) || (!passed_over.empty() && e.name.starts_with(passed_over))) continue;
+    if (known.is_passed(e) || dropped.contains(e.name) || (!passed_over.empty() && e.name.starts_with(passed_over)))
+      continue;
     std::string what = " " + to_string(e);
     if (auto const here = known.of(e); here != e.name) what += ", " + in_quotes(here) + " here";
     for (auto const& [name, first] : tied)
@@ -202,20 +208,6 @@ inline status plan_load(safetensors_file const& file, file_names const& known, s
   for (auto const& [row, e] : p.moves)
     if (auto s = check_elements(file, *e); !s) return s;
   return {};
-}
-
-/// `count` floating elements as those of another type.
-inline void cast_elements(void const* from, dtype f, void* to, dtype t, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    auto const x = element_as<double>(from, f, static_cast<std::int64_t>(i));
-    auto const y = static_cast<float>(x);
-    switch (t) {
-      case dtype::f64: static_cast<double*>(to)[i] = x; break;
-      case dtype::f32: static_cast<float*>(to)[i] = y; break;
-      case dtype::bf16: static_cast<bf16*>(to)[i] = bf16(y); break;
-      default: static_cast<f16*>(to)[i] = f16(y);
-    }
-  }
 }
 
 /// Reads what was planned into the targets' own memory. Only a disk that fails here leaves a part of them loaded, and
@@ -254,6 +246,7 @@ inline status run_load(safetensors_file const& file, std::vector<load_target> co
       });
     }
     s.written();
+    s.set_training(nullptr, false);
     if (!done) {
       give_back(filled);
       return failure{done.message() + "; " + std::to_string(loaded) + " of " + std::to_string(p.moves.size()) +
@@ -272,7 +265,8 @@ inline status run_load(safetensors_file const& file, std::vector<load_target> co
 template <class Model>
 [[nodiscard]] status save(Model& model, std::string const& path, safetensors_metadata const& metadata = {}) {
   std::vector<named_tensor> all;
-  for (auto& t : detail::load_targets(model)) all.push_back({std::move(t.names.front()), std::move(t.holder)});
+  for (auto& t : detail::load_targets(detail::model_ref(model)))
+    all.push_back({std::move(t.names.front()), std::move(t.holder)});
   return write_safetensors(path, std::move(all), metadata);
 }
 
@@ -283,7 +277,7 @@ template <class Model>
 [[nodiscard]] result<load_report> load(Model& model, std::string const& path, load_options const& options = {}) {
   auto const file = safetensors_file::open(path);
   if (!file) return failure{file.message()};
-  auto const targets = detail::load_targets(model);
+  auto const targets = detail::load_targets(detail::model_ref(model));
   detail::load_plan p;
   auto const names = detail::file_names::of(*file, options);
   if (!names) return failure{names.message()};

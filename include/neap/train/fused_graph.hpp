@@ -115,6 +115,7 @@ class fused_recipe final : public step_recipe<Ops> {
   fused_recipe(std::shared_ptr<step_recipe<Ops> const> plain, std::vector<std::vector<op_id>> groups)
       : plain_(std::move(plain)),
         groups_(std::move(groups)) {}
+  model_ref model() const override { return plain_->model(); }
   training_program<Ops> for_sample(void const* sample, void const* type, training_program<Ops> const& like,
                                    std::source_location at) const override {
     return fused(plain_->for_sample(sample, type, like, at), groups_);

@@ -160,7 +160,7 @@ class loss_call {
           return loss_of(*static_cast<Loss const*>(l), *static_cast<Model*>(m), *static_cast<Sample const*>(s),
                          keep_prediction);
         }),
-        with_inputs_([](void const* s, tracer& t, loss_call& to, void* f, void (*then)(void*, loss_call const&)) {
+        with_inputs_([](void const* s, tracer* t, loss_call& to, void* f, void (*then)(void*, loss_call const&)) {
           Sample const inputs = as_inputs(t, *static_cast<Sample const*>(s));
           to.sample_ = sample_ref(inputs);
           then(f, to);
@@ -179,16 +179,26 @@ class loss_call {
   /// Calls f(loss_call) with a sample whose tensors are inputs of the trace.
   template <class F>
   void with_inputs(tracer& t, F f) const {
+    with_sample(&t, f);
+  }
+  /// The same with a sample whose tensors are data alone: without history, and none of a model's own.
+  template <class F>
+  void with_data(F f) const {
+    with_sample(nullptr, f);
+  }
+
+ private:
+  template <class F>
+  void with_sample(tracer* t, F& f) const {
     auto call = *this;
     with_inputs_(sample_.get(), t, call, &f, [](void* to, loss_call const& made) { (*static_cast<F*>(to))(made); });
   }
 
- private:
   void const* loss_;
   void* model_;
   sample_ref sample_;
   loss_result (*call_)(void const* loss, void* model, void const* sample, bool keep_prediction);
-  void (*with_inputs_)(void const* sample, tracer& t, loss_call& to, void* f, void (*then)(void*, loss_call const&));
+  void (*with_inputs_)(void const* sample, tracer* t, loss_call& to, void* f, void (*then)(void*, loss_call const&));
 };
 
 }  // namespace detail

@@ -6,7 +6,8 @@
 // f16 has few exponents, so its loss is scaled: it is differentiated times a number, and gradients are divided by it. The
 // number is found while training goes on. A step whose gradients have an infinity or a NaN changes nothing: no weight, no
 // state, no buffer of the model, and it is not counted; its scale was too large, and the next one is smaller. All of that is
-// in the step's program. Scale and count are states of the training, saved and loaded with it.
+// in the step's program. Scale and count are states of the training, saved and loaded with it: training_state::loss_scale()
+// and skipped_steps(), of a trainer run.state().
 #pragma once
 
 #include <neap/backend/types.hpp>
@@ -25,6 +26,9 @@ struct mixed {
   std::int64_t growth_steps = 2000;  // without an overflow, until it grows
   double growth = 2;                 // times the scale
   double backoff = 0.5;              // times the scale, after an overflow
+  double min_loss_scale = 1;         // it shrinks no further
+  double max_loss_scale = 0x1p32;    // nor grows beyond
+  std::int64_t max_skipped = 0;      // steps one after another that may overflow: the last one throws; 0: any number
 };
 
 namespace detail {

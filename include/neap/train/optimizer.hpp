@@ -17,6 +17,7 @@
 #include <neap/train/path_pattern.hpp>
 #include <neap/train/scheduled.hpp>
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <string>
@@ -166,12 +167,20 @@ class training_state {
   /// The scale of the loss in the next step of f16 (train/mixed.hpp); 0 before the first.
   double loss_scale() const { return *reinterpret_cast<double const*>(loss_scale_.storage()->data()); }
   /// How many steps have passed since the scale moved.
-  std::int64_t good_steps() const { return *reinterpret_cast<std::int64_t const*>(good_steps_.storage()->data()); }
-  /// The tensors that hold them: an f64 and an i64 scalar.
+  std::int64_t good_steps() const { return std::max<std::int64_t>(steps_at_scale(), 0); }
+  /// How many of the last steps, one after another, had gradients with an infinity or a NaN and were left out.
+  std::int64_t skipped_steps() const { return std::max<std::int64_t>(-steps_at_scale(), 0); }
+  /// The tensors that hold them: an f64 and an i64 scalar, which is below 0 after steps that were left out.
   tensor const& loss_scale_source() const { return loss_scale_; }
   tensor const& good_steps_source() const { return good_steps_; }
   /// The states of a weight, valid until the next call; those of `types` that are not there yet are made.
   std::vector<tensor> const& of(tensor const& weight, std::span<tensor_type const> types = {});
+  /// Whether a step was made that goes on with the weight's states: their number is its optimizer's.
+  bool is_used_for(tensor const& weight) const {
+    auto const row = rows_.find(weight.storage().get());
+    return row != number_map::none && used_[row];
+  }
+  void set_used_for(tensor const& weight);
 
   /// A part of what a compiled function takes.
   friend auto neap_fields(training_state& self) {
@@ -180,13 +189,20 @@ class training_state {
   static constexpr bool neap_rest_is_derived = true;
 
  private:
+  std::int64_t steps_at_scale() const { return *reinterpret_cast<std::int64_t const*>(good_steps_.storage()->data()); }
   tensor steps_, loss_scale_, good_steps_;
   number_map rows_;              // weights' storages to rows of what follows
   std::vector<tensor> weights_;  // keeps the storages' addresses their own
   std::vector<std::vector<tensor>> states_;
+  std::vector<bool> used_;  // by a step
 };
 
 namespace detail {
+/// Of a step of these weights that goes on with this training, before it is taken. Throws neap::error if they were loaded
+/// from a file together with another training_state, whose counts and optimizer states the step would leave behind.
+void begin_training(std::span<named_tensor const> weights, training_state const& state, std::string_view who,
+                    std::source_location at);
+
 /// While it lives a step is taken; one that ends without finish() was none, and is not counted.
 class step_attempt {
  public:

@@ -50,6 +50,7 @@ template <class Ops>
 class step_recipe {
  public:
   virtual ~step_recipe() = default;
+  virtual model_ref model() const = 0;
   /// The step for another sample; `type` is the address that stands for the sample's type (sample_type). The model and
   /// the states are the same.
   virtual training_program<Ops> for_sample(void const* sample, void const* type, training_program<Ops> const& like,
@@ -97,6 +98,10 @@ struct step_results {
 /// The numbers of a step with these options.
 step_numbers numbers_of(optimizer_ref const& optimizer, training_options const& options, training_state const& state,
                         std::source_location at);
+
+/// Throws neap::error if as many steps in a row as mixed::max_skipped says were left out.
+void require_not_skipping(step_numbers const& numbers, training_state const& state, std::string_view who,
+                          std::source_location at);
 
 /// What a step that does not count takes back, beside weights and states: what the model itself has written, and the count.
 class step_verdict {
@@ -268,6 +273,7 @@ class model_recipe final : public step_recipe<Ops> {
         options_(options) {
     with_.optimizer = with.optimizer.of(optimizer_.get());
   }
+  model_ref model() const override { return with_.model; }
   training_program<Ops> for_sample(void const* sample, void const* type, training_program<Ops> const& like,
                                    std::source_location at) const override {
     if (type != with_.loss.sample().type())
@@ -353,8 +359,9 @@ eager_result taken_step(step_callables const& with, training_state& state, train
 }  // namespace detail
 
 /// Takes one training step at once, of the weights that reach the loss; the loss before the update, and the loss's other
-/// outputs: eager_step(...).output("logits"). `state` goes on from
-/// step to step; `settings` stand for the optimizer's numbers in this step. A step that throws is not counted.
+/// outputs: eager_step(...).output("logits"). `state` goes on from step to step; `settings` stand for the optimizer's numbers
+/// in this step. The batch is data, as a trainer's is: no gradient goes through it to what it was made of. A step that throws
+/// is not counted.
 template <class Model, class Sample, class Loss, class Optimizer>
 eager_result eager_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
                         training_state& state, training_options const& options = {}, step_settings const& settings = {},

@@ -117,19 +117,13 @@ struct device_take_back {
 };
 struct loss_scale_kernel {
   double* scale;
-  std::int64_t* good;
+  std::int64_t* steps;
   double const* total;
-  double growth, backoff;
-  std::int64_t growth_steps;
+  op::move_loss_scale how;
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
     loss_scale_kernel const k = *this;
-    b.once([k] {
-      bool const counts = is_finite(*k.total), grows = counts && *k.good + 1 >= k.growth_steps;
-      double const next = *k.scale * (grows ? k.growth : counts ? 1 : k.backoff);
-      *k.scale = next < 0x1p-24 ? 0x1p-24 : next > 0x1p126 ? 0x1p126 : next;
-      *k.good = grows || !counts ? 0 : *k.good + 1;
-    });
+    b.once([k] { k.how.move(*k.scale, *k.steps, is_finite(*k.total)); });
   }
 };
 
@@ -260,10 +254,10 @@ void run(B& b, take_back const&, kernel_arguments const& a) {
 }
 template <device_backend B>
 void run(B& b, move_loss_scale const& op, kernel_arguments const& a) {
-  b.launch(1,
-           neap::detail::loss_scale_kernel{a.in[0].as<double>(), a.in[1].as<std::int64_t>(), a.in[2].as<double const>(),
-                                           op.growth, op.backoff, op.growth_steps},
-           1);
+  b.launch(
+      1,
+      neap::detail::loss_scale_kernel{a.in[0].as<double>(), a.in[1].as<std::int64_t>(), a.in[2].as<double const>(), op},
+      1);
 }
 
 /// As adafactor_update (backend/kernels/adafactor.hpp).

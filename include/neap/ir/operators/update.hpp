@@ -277,31 +277,36 @@ void run(Backend& b, take_back const&, kernel_arguments const& a) {
   if (!std::isfinite(*a.in[2].as<double const>())) neap::copy(b, a.in[0], a.in[1]);
 }
 
-/// scale, steps without an overflow, total -> both moved: `growth` times the scale after `growth_steps` such steps, `backoff`
-/// times where the step does not count. The scale stays between 2^-24 and 2^126.
+/// scale, steps, total -> both moved. The scale is `growth` times itself after `growth_steps` steps that count, and `backoff`
+/// times where a step does not; it does not grow beyond `most`, nor shrink below `least`. Steps are those since the scale
+/// moved; after steps that did not count they are their number, negative.
 struct move_loss_scale {
   static constexpr std::string_view name = "move_loss_scale";
   double growth = 2, backoff = 0.5;
   std::int64_t growth_steps = 2000;
+  double least = 1, most = 0x1p32;
   static constexpr auto attributes() {
     return std::array{field<&move_loss_scale::growth>("growth"), field<&move_loss_scale::backoff>("backoff"),
-                      field<&move_loss_scale::growth_steps>("growth_steps")};
+                      field<&move_loss_scale::growth_steps>("growth_steps"), field<&move_loss_scale::least>("least"),
+                      field<&move_loss_scale::most>("most")};
   }
   void infer(shape_context& c) const;
   void relate(dim_context&) const {}
+  NEAP_HD void move(double& scale, std::int64_t& steps, bool counts) const {
+    std::int64_t const now = counts ? (steps > 0 ? steps : 0) + 1 : (steps < 0 ? steps : 0) - 1;
+    bool const grows = now >= growth_steps;
+    double const next = scale * (grows ? growth : counts ? 1 : backoff);
+    if (grows ? next <= most : next >= least) scale = next;
+    else if (grows ? scale < most : scale > least) scale = grows ? most : least;
+    steps = grows ? 0 : now;
+  }
 };
 template <class Backend>
 void run(Backend& b, move_loss_scale const& op, kernel_arguments const& a) {
   auto* const scale = a.in[0].as<double>();
-  auto* const good = a.in[1].as<std::int64_t>();
+  auto* const steps = a.in[1].as<std::int64_t>();
   auto const* const total = a.in[2].as<double const>();
-  b.elementwise(1, [=](std::int64_t) {
-    bool const counts = std::isfinite(*total);
-    bool const grows = counts && *good + 1 >= op.growth_steps;
-    double const next = *scale * (grows ? op.growth : counts ? 1 : op.backoff);
-    *scale = next < 0x1p-24 ? 0x1p-24 : next > 0x1p126 ? 0x1p126 : next;
-    *good = grows || !counts ? 0 : *good + 1;
-  });
+  b.elementwise(1, [=](std::int64_t) { op.move(*scale, *steps, std::isfinite(*total)); });
 }
 
 // ---------------------------------------------------------------------------------- clipping by the global norm

@@ -7,9 +7,17 @@
 
 namespace neap::inline v0::detail {
 
-NEAP_FUNC void make_inputs(tracer& t, model_ref sample) {
+NEAP_FUNC bool is_owned(tensor const& x) {
+  if (x.is_traced()) return false;
+  auto const r = x.storage()->role();
+  return r == role::weight || r == role::buffer || r == role::state;
+}
+
+NEAP_FUNC void make_inputs(tracer* t, model_ref sample) {
   sample.each_tensor([&](tensor& x, std::string const& path) {
-    if (!x.is_empty()) x = t.input(x, path.empty() ? "input" : "input." + path);
+    if (x.is_empty()) return;
+    if (t) x = t->input(x, path.empty() ? "input" : "input." + path);
+    else x = is_owned(x) ? apply(op::copy{}, {x.detach()}) : x.detach();
   });
 }
 

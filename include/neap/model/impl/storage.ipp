@@ -111,6 +111,7 @@ NEAP_FUNC void tensor_storage::restart(initialiser const& first) {
   first_ = first;
   come_back();
   if (data_) write_initial(data_, type_.element, type_.count(), first_);
+  training_waits_ = false;
   ++version_;
 }
 

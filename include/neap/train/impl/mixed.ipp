@@ -20,6 +20,10 @@ NEAP_FUNC void require_mixed(mixed const& m, std::source_location at) {
     refuse("the loss scale grows by a factor of at least 1, got ", m.growth);
   if (!(m.backoff > 0 && m.backoff <= 1))
     refuse("the loss scale shrinks by a factor above 0 and at most 1, got ", m.backoff);
+  if (!(m.min_loss_scale > 0 && m.min_loss_scale <= m.max_loss_scale && m.max_loss_scale <= 0x1p126))
+    refuse("the loss scale moves between numbers above 0 and at most 2^126, got ", m.min_loss_scale, " and ",
+           m.max_loss_scale);
+  if (m.max_skipped < 0) refuse("max_skipped must not be negative, got ", m.max_skipped, "; 0 is any number");
 }
 
 }  // namespace detail

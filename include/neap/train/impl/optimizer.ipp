@@ -37,11 +37,20 @@ NEAP_FUNC std::vector<tensor> const& training_state::of(tensor const& weight, st
   if (rows_.add(key, static_cast<std::uint32_t>(weights_.size()))) {
     weights_.push_back(weight);
     states_.emplace_back();
+    used_.push_back(false);
+    if (key->is_converted())  // the same weight in another type
+      for (std::size_t i = 0; i + 1 < weights_.size(); ++i)
+        if (weights_[i].storage()->replaced_by().get() == key) states_.back() = states_[i];
   }
   auto& states = states_[rows_.find(key)];
   while (states.size() < types.size())
     states.push_back(detail::reported(detail::make_owned(types[states.size()], initialiser::constant(0), role::state)));
   return states;
+}
+
+NEAP_FUNC void training_state::set_used_for(tensor const& weight) {
+  (void)of(weight);
+  used_[rows_.find(weight.storage().get())] = true;
 }
 
 }  // namespace neap::inline v0
@@ -102,6 +111,22 @@ NEAP_FUNC training_state::training_state()
 
 namespace neap::inline v0 {
 namespace detail {
+
+NEAP_FUNC void begin_training(std::span<named_tensor const> weights, training_state const& state, std::string_view who,
+                              std::source_location at) {
+  auto const& counter = state.counter().storage();
+  for (auto const& w : weights) {
+    auto& s = *w.tensor.storage();
+    bool const is_other = s.training() != counter;
+    if (is_other && s.training_waits() && !counter->training_waits())
+      throw_error(context_access::place(at),
+                  {who, ": the weight \"", w.name,
+                   "\" was loaded together with a training_state that is not this step's: make the step with "
+                   "training_options{.state = &state}, or load weights alone by load(model, path)"});
+    if (is_other || s.training_waits()) s.set_training(counter, false);
+  }
+  if (counter->training_waits()) counter->set_training(nullptr, false);
+}
 
 NEAP_FUNC step_attempt::step_attempt(training_state const& s)
     : count_(reinterpret_cast<std::int64_t*>(s.counter().storage()->data())),

@@ -19,6 +19,10 @@ NEAP_FUNC step_numbers numbers_of(optimizer_ref const& optimizer, training_optio
                 {"training_step: this optimizer cannot leave out a step, which f16 needs where gradients overflow: use "
                  "mixed{dtype::bf16}, training_options{.loss_scale = ...} for a scale that stays, or an optimizer with "
                  "skips_steps (train/optimizer.hpp)"});
+  if (!found.scale.is_empty() && found.how.max_skipped > 0 && computation_listener::active())
+    throw_error(context_access::place(at),
+                {"mixed{.max_skipped = ", found.how.max_skipped,
+                 "} is not for compiled functions: read state.skipped_steps() after a call"});
   auto const names = optimizer.numbers();
   return {{names.begin(), names.end()}, optimizer.values(), options.groups,
           options.loss_scale,           state.counter(),    std::move(found)};
@@ -59,7 +63,9 @@ NEAP_FUNC void step_verdict::finish() {
   name_scope const here("loss_scale");
   apply(op::count_back{}, {numbers_.counter(), total_});
   auto const& f = numbers_.found();
-  apply(op::move_loss_scale{f.how.growth, f.how.backoff, f.how.growth_steps}, {f.scale, f.good_steps, total_});
+  op::move_loss_scale const move{f.how.growth, f.how.backoff, f.how.growth_steps, f.how.min_loss_scale,
+                                 f.how.max_loss_scale};
+  apply(move, {f.scale, f.good_steps, total_});
 }
 
 NEAP_FUNC void step_verdict::begin() {
@@ -77,9 +83,21 @@ NEAP_FUNC std::vector<named_tensor> unfrozen(std::vector<named_tensor> named) {
   return named;
 }
 
+/// Refuses a copy of a model whose weights are tied there no longer.
+inline void require_ties(std::span<named_tensor const> named, std::source_location at) {
+  for (std::size_t i = 0; i < named.size(); ++i)
+    for (std::size_t k = 0; named[i].tensor.storage()->lost_tie() != 0 && k < i; ++k)
+      if (named[k].tensor.storage()->lost_tie() == named[i].tensor.storage()->lost_tie())
+        throw_error(context_access::place(at),
+                    {"training_step: the weights \"", named[k].name, "\" and \"", named[i].name,
+                     "\" are copies of tied weights, and are not tied in this copy of the model: tie them again by "
+                     "share(), or give one of them a copy of its own: w = parameter(w)"});
+}
+
 NEAP_FUNC std::vector<named_tensor> trainable(std::span<named_tensor const> named, training_options const& options,
                                               step_numbers& numbers, std::source_location at) {
   for (auto& w : named) (void)numbers.of(w.name);
+  require_ties(named, at);
   auto weights = unfrozen({named.begin(), named.end()});
   if (weights.empty() && !named.empty())
     throw_error(
@@ -95,7 +113,8 @@ NEAP_FUNC std::vector<named_tensor> trainable(std::span<named_tensor const> name
     throw_error(context_access::place(at),
                 {"training_step: no weight of the model is in the group \"", g, "\"", names_of(named)});
   if (options.micro_batches < 1)
-    throw_error(context_access::place(at), {"training_step: micro_batches must be at least 1"});
+    throw_error(context_access::place(at),
+                {"training_step: micro_batches must be at least 1, got ", options.micro_batches});
   if (!(options.clip_norm >= 0))
     throw_error(context_access::place(at),
                 {"training_step: clip_norm must not be negative, got ", options.clip_norm, "; 0 does not clip"});
@@ -129,14 +148,17 @@ NEAP_FUNC void require_states(std::span<tensor_type const> types, tensor const& 
       what = "a state " + to_string(there[k].type()) + " of the weight " + path + ", where the optimizer keeps " +
              to_string(types[k]);
   if (!what.empty())
-    throw_error(context_access::place({}), {"training_step: the training has ", what,
-                                            ": they are another optimizer's; give a new training_state"});
+    throw_error(context_access::place({}),
+                {"training_step: the training has ", what,
+                 ": they are another optimizer's; give a new training_state, or load without them by "
+                 "load_options{.drop_states = true}"});
 }
 
 NEAP_FUNC std::vector<tensor_type> states_kept(optimizer_ref const& optimizer, tensor const& weight,
                                                std::string const& path, training_state& state) {
   auto types = optimizer.state_types(weight, path);
   require_states(types, weight, path, state);
+  state.set_used_for(weight);
   return types;
 }
 
@@ -265,18 +287,40 @@ NEAP_FUNC eager_result::eager_result(detail::step_results made, std::vector<std:
 
 namespace detail {
 
+NEAP_FUNC void require_not_skipping(step_numbers const& numbers, training_state const& state, std::string_view who,
+                                    std::source_location at) {
+  if (!numbers.finds_scale() || numbers.found().how.max_skipped == 0) return;
+  if (auto const n = state.skipped_steps(); n >= numbers.found().how.max_skipped)
+    throw_error(
+        context_access::place(at),
+        {who, ": ", n, " steps in a row had gradients with an infinity or a NaN and were left out; the loss scale is ",
+         state.loss_scale(), ": look for a NaN in the batches, or for a rate too large"});
+}
+
 NEAP_FUNC eager_result taken_step(step_callables const& with, training_state& state, training_options const& options,
                                   step_settings const& settings, std::source_location at) {
   caller_scope const here(at);
   auto numbers = numbers_of(with.optimizer, options, state, at);
   set_numbers(numbers, settings, state.counter(), at);
+  begin_training(unfrozen(named_tensors_of(with.model, role::weight)), state, "eager_step", at);
   step_attempt attempt(state);
-  auto made = take_step(with, state, options, numbers, at);
+  step_results made;
+  auto const take = [&](loss_call const& loss) {
+    made = take_step({with.model, loss, with.optimizer}, state, options, numbers, at);
+  };
+  // A batch is data, as it is for a planned step: no gradient goes through it, and what the step writes is read as it was.
+  bool is_data = true;
+  with.loss.sample().tensors().each_tensor([&](tensor const& x, std::string const&) {
+    is_data = is_data && (x.is_empty() || (!x.wants_gradient() && !is_owned(x)));
+  });
+  if (is_data) take(with.loss);
+  else with.loss.with_data(take);
   std::vector<std::string> trained;
   if (options.keep_gradients) trained = names_of_weights(with.model, made.weights);
   else made.gradients.clear();
   eager_result r(std::move(made), std::move(trained));
   attempt.finish();
+  require_not_skipping(numbers, state, "eager_step", at);
   return r;
 }
 
