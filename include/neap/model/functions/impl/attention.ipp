@@ -17,7 +17,7 @@ NEAP_FUNC tensor plain_attention(tensor const& q, tensor const& k, tensor const&
                                  std::source_location at) {
   place_scope const here(at, "plain_attention");
   double const scale = how.scale != 0 ? how.scale : 1 / std::sqrt(static_cast<double>(q.size(-1)));
-  tensor s = matmul(q, k, {.transpose_b = true}) * scale;
+  tensor s = matmul(q * scale, k, {.transpose_b = true});  // unscaled products may be beyond f16
   if (how.causal) {
     auto const t = s.size(-2), n = s.size(-1);
     std::vector<float> masked(static_cast<std::size_t>(t * n), 0.f);
@@ -48,7 +48,7 @@ NEAP_FUNC tensor masked_attention(tensor const& q, tensor const& k, tensor const
   double const scale = how.scale != 0 ? how.scale : 1 / std::sqrt(static_cast<double>(q.size(-1)));
   if (how.causal) seen = logical_and(seen, equal(tril(fill({whole[2], whole[3]}, 1, dtype::u8)), 1));
   // Far below any score, but finite: rows that see nothing have a softmax, too.
-  tensor const scores = matmul(q, k, {.transpose_b = true}) * scale;
+  tensor const scores = matmul(q * scale, k, {.transpose_b = true});
   double const low = scores.element() == dtype::f16 ? -65504. : -1e30;
   tensor const weights = softmax(where(seen, scores, low));
   return where(any(seen, {-1}, true), matmul(dropout(weights, dropped), v), 0);
