@@ -156,7 +156,7 @@ TEST_CASE("numbers that are outside are told, and shapes that do not go together
         }) == "index_select: number 5 at place 1 is not below 5");
   CHECK(message_of([&] {
           index_add(b, op::add{}, {x, dtype::f64, {5}, {1}}, {x, dtype::f64, {5}, {1}}, numbers,
-                    {y, dtype::f64, {2}, {1}}, 0);
+                    {y, dtype::f64, {2}, {1}}, 0, nullptr);
         }) == "index_add: number 5 at place 1 is not below 5");
   CHECK(message_of([&] {
           one_hot(b, {std::vector<double>(10).data(), dtype::f64, {2, 5}, {5, 1}}, numbers);

@@ -5,6 +5,7 @@
 #include <neap/backend/host.hpp>
 #include <neap/backend/kernels/copy.hpp>
 #include <neap/backend/strided.hpp>
+#include <neap/core/units.hpp>
 
 #include <cstdint>
 #include <string>
@@ -80,21 +81,18 @@ struct scatter_add_kernel {
   using C = compute_t<T>;
   gather_lines w;
   std::int64_t const* index;
-  T* to;
+  C* to;
   T const* from;
   template <class Block>
   NEAP_HD void operator()(Block& block) const {
     std::int64_t i = 0, x = 0, y = 0;
     w.place(block.id, i, x, y);
     std::int64_t const* const at = index + i;
-    T* const target = to + x;
+    C* const target = to + x;
     T const* const source = from + y;
     std::int64_t const length = w.length, a = w.a_step, b = w.b_step, c = w.c_step;
     block.once([=] {  // in order: places may repeat
-      for (std::int64_t k = 0; k < length; ++k) {
-        T& t = target[at[k * a] * b];
-        t = convert<T>(static_cast<C>(t) + static_cast<C>(source[k * c]));
-      }
+      for (std::int64_t k = 0; k < length; ++k) target[at[k * a] * b] += static_cast<C>(source[k * c]);
     });
   }
 };
@@ -116,18 +114,27 @@ void gather(Backend& b, tensor_ref const& out, tensor_ref const& in, tensor_ref 
   });
 }
 
+/// Where numbers are added up that `out` is to hold: in place, or of bf16 and f16 as f32 in a workspace, which are rounded
+/// once, at the end.
+inline bytes_t full_sums_workspace(tensor_type const& out) {
+  return is_low(out.element) ? checked_mul(out.count(), 4) : 0;
+}
+inline tensor_ref full_sums(tensor_ref const& out, void* workspace) {
+  return is_low(out.element) ? tensor_ref{workspace, dtype::f32, out.dims, dense_strides(out.dims)} : out;
+}
+
 /// out[..., index[..., k, ...], ...] += in[..., k, ...] along `axis`, in the order of k; the gradient of gather, if out
-/// is filled with 0 before.
+/// is filled with 0 before. What is added to bf16 and f16 is added to f32 (full_sums).
 template <class Backend>
 void scatter_add(Backend& b, tensor_ref const& out, tensor_ref const& in, tensor_ref const& index, int axis) {
   if (axis < 0) axis += index.rank();
-  detail::expect(out.element == in.element, "scatter_add: element types differ");
+  detail::expect(out.element == computed_in(in.element), "scatter_add: sums are f32, or f64 of f64");
   detail::gather_lines const w{index, out, in, axis, "scatter_add"};
   auto const* const at = index.as<std::int64_t const>();
   if constexpr (Backend::addresses_host_memory) detail::check_places(w, at, out.dims[axis], "scatter_add");
   with_floating(in.element, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    b.launch(w.lines, detail::scatter_add_kernel<T>{w, at, out.as<T>(), in.as<T const>()}, w.length);
+    b.launch(w.lines, detail::scatter_add_kernel<T>{w, at, out.as<compute_t<T>>(), in.as<T const>()}, w.length);
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <neap/backend/host.hpp>
 #include <neap/backend/kernels/copy.hpp>
+#include <neap/backend/kernels/elementwise.hpp>
 #include <neap/backend/kernels/gather.hpp>
 
 #include <cstddef>
@@ -49,18 +50,14 @@ void index_select(Backend& b, tensor_ref const& out, tensor_ref const& in, tenso
   });
 }
 
-/// out = in, then out[..., index[i], ...] = sum(out[..., index[i], ...], source[..., i, ...]) along `axis`, in the order
-/// of i; `sum` is a functor that adds two numbers (a map that the program has already). Throws neap::error if a number
-/// is outside.
+namespace detail {
+/// out[..., index[i], ...] = sum(out[..., index[i], ...], source[..., i, ...]) along `axis`, in the order of i.
 template <class Backend, class F>
-void index_add(Backend& b, F const& sum, tensor_ref const& out, tensor_ref const& in, tensor_ref const& index,
-               tensor_ref const& source, int axis) {
-  detail::check_numbers(index, in.dims[axis], "index_add");
-  copy(b, out, in);
-  if (source.count() == 0) return;
+void add_parts(Backend& b, F const& sum, tensor_ref const& out, tensor_ref const& index, tensor_ref const& source,
+               int axis) {
   std::int64_t const part = source.count() / source.dims[axis];
-  if (part <= detail::few_elements && is_floating(source.element))
-    return scatter_add(b, out, source, detail::numbers_through(index, source, axis), axis);
+  if (part <= few_elements && is_floating(source.element))
+    return scatter_add(b, out, source, numbers_through(index, source, axis), axis);
   auto const* const at = index.as<std::int64_t const>();
   std::int64_t const step = index.strides[0], n = index.extent(0);
   // Cut along the widest other axis: each piece adds all its parts in order.
@@ -77,6 +74,22 @@ void index_add(Backend& b, F const& sum, tensor_ref const& out, tensor_ref const
       map(b, sum, place, place, slice_view(from, axis, i, 1));
     }
   });
+}
+}  // namespace detail
+
+/// out = in, then out[..., index[i], ...] = sum(out[..., index[i], ...], source[..., i, ...]) along `axis`, in the order
+/// of i; `sum` is a functor that adds two numbers (a map that the program has already). Of bf16 and f16 the sums are f32
+/// in the workspace (full_sums_workspace). Throws neap::error if a number is outside.
+template <class Backend, class F>
+void index_add(Backend& b, F const& sum, tensor_ref const& out, tensor_ref const& in, tensor_ref const& index,
+               tensor_ref const& source, int axis, void* workspace) {
+  detail::check_numbers(index, in.dims[axis], "index_add");
+  if (source.count() == 0) return copy(b, out, in);
+  tensor_ref const sums = full_sums(out, workspace);
+  if (is_low(out.element)) cast(b, sums, in);
+  else copy(b, sums, in);
+  detail::add_parts(b, sum, sums, index, source, axis);
+  if (is_low(out.element)) cast(b, out, sums);
 }
 
 /// out[..., k] = 1 where k is ids[...], else 0; ids of i64 and out are dense. Throws neap::error if an id is none of the

@@ -89,8 +89,9 @@ struct scatter_lines {
   gather_lines w;
   std::int64_t const* index;
   std::byte *to, *from;
-  std::int64_t extent, size;
-  dtype element;
+  std::int64_t extent;
+  dtype sum, element;  // of `to` and `from`
+  std::int64_t sum_size, size;
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
@@ -103,9 +104,9 @@ struct scatter_lines {
       for (std::int64_t k = 0; k < lines.length; ++k) {
         std::int64_t const number = self->index[at + k * lines.a_step];
         if (number < 0 || number >= self->extent) continue;
-        std::byte* const sum = self->to + (target + number * lines.b_step) * self->size;
+        std::byte* const sum = self->to + (target + number * lines.b_step) * self->sum_size;
         std::byte const* const x = self->from + (source + k * lines.c_step) * self->size;
-        store_element(sum, self->element, load_element<C>(sum, self->element) + load_element<C>(x, self->element));
+        store_element(sum, self->sum, load_element<C>(sum, self->sum) + load_element<C>(x, self->element));
       }
     });
   }
@@ -121,8 +122,10 @@ void scatter_on_device(B& b, tensor_ref const& out, tensor_ref const& in, tensor
                                                         static_cast<std::byte*>(out.data),
                                                         static_cast<std::byte*>(in.data),
                                                         out.dims[axis],
+                                                        out.element,
+                                                        in.element,
                                                         size_of(out.element),
-                                                        out.element};
+                                                        size_of(in.element)};
     launch_in_chunks(b, w.lines, k);
   };
   if (out.element == dtype::f64) run(type_tag<double>{});
@@ -306,14 +309,20 @@ void run(B& b, index_select const& op, kernel_arguments const& a) {
 
 template <device_backend B>
 void run(B& b, scatter_add const& op, kernel_arguments const& a) {
-  neap::fill(b, a.out[0], 0);
-  neap::detail::scatter_on_device(b, a.out[0], a.in[0], a.in[1], detail::plain_axis(op.axis, a.in[0].rank()));
+  tensor_ref const sums = neap::full_sums(a.out[0], a.workspace);
+  neap::fill(b, sums, 0);
+  neap::detail::scatter_on_device(b, sums, a.in[0], a.in[1], detail::plain_axis(op.axis, a.in[0].rank()));
+  if (is_low(a.out[0].element)) neap::cast(b, a.out[0], sums);
 }
 template <device_backend B>
 void run(B& b, index_add const& op, kernel_arguments const& a) {
   int const axis = detail::plain_axis(op.axis, a.in[0].rank());
-  neap::copy(b, a.out[0], a.in[0]);
-  neap::detail::scatter_on_device(b, a.out[0], a.in[2], neap::detail::numbers_through(a.in[1], a.in[2], axis), axis);
+  tensor_ref const sums = neap::full_sums(a.out[0], a.workspace);
+  bool const rounds = is_low(a.out[0].element);
+  if (rounds) neap::cast(b, sums, a.in[0]);
+  else neap::copy(b, sums, a.in[0]);
+  neap::detail::scatter_on_device(b, sums, a.in[2], neap::detail::numbers_through(a.in[1], a.in[2], axis), axis);
+  if (rounds) neap::cast(b, a.out[0], sums);
 }
 
 template <device_backend B>

@@ -68,6 +68,7 @@ struct scatter_add {
   }
   void infer(shape_context& c) const;
   void relate(dim_context& c) const;
+  bytes_t workspace(work_context const& c) const { return neap::full_sums_workspace(c.out[0].type); }
   void gradient(gradient_context& c) const;
 };
 template <class Backend>
@@ -76,8 +77,10 @@ void run(Backend& b, gather const& op, kernel_arguments const& a) {
 }
 template <class Backend>
 void run(Backend& b, scatter_add const& op, kernel_arguments const& a) {
-  neap::fill(b, a.out[0], 0);
-  neap::scatter_add(b, a.out[0], a.in[0], a.in[1], static_cast<int>(op.axis));
+  tensor_ref const sums = neap::full_sums(a.out[0], a.workspace);
+  neap::fill(b, sums, 0);
+  neap::scatter_add(b, sums, a.in[0], a.in[1], static_cast<int>(op.axis));
+  if (is_low(a.out[0].element)) neap::cast(b, a.out[0], sums);
 }
 
 namespace detail {
@@ -106,6 +109,7 @@ struct index_add {
   void infer(shape_context& c) const;
   void relate(dim_context& c) const;
   work cost(work_context const& c) const;
+  bytes_t workspace(work_context const& c) const { return neap::full_sums_workspace(c.out[0].type); }
   void gradient(gradient_context& c) const;
 };
 template <class Backend>
@@ -114,7 +118,8 @@ void run(Backend& b, index_select const& op, kernel_arguments const& a) {
 }
 template <class Backend>
 void run(Backend& b, index_add const& op, kernel_arguments const& a) {
-  neap::index_add(b, add{}, a.out[0], a.in[0], a.in[1], a.in[2], detail::plain_axis(op.axis, a.in[0].rank()));
+  neap::index_add(b, add{}, a.out[0], a.in[0], a.in[1], a.in[2], detail::plain_axis(op.axis, a.in[0].rank()),
+                  a.workspace);
 }
 
 /// ids [...] -> [..., classes]: 1 at each id's place, else 0.
