@@ -17,6 +17,8 @@ namespace op {
 template <class F>
 struct grad_of;
 template <class F>
+struct grad_at;
+template <class F>
 struct grad_and_result;
 template <class Update>
 struct matmul_update;
@@ -38,6 +40,14 @@ using sin_grad = grad_of<struct sin>;
 using cos_grad = grad_of<struct cos>;
 using clamp_grad = grad_of<struct clamp>;
 using elu_grad = grad_of<struct elu>;
+using scalar_over_grad = grad_of<struct scalar_over>;
+
+using rsqrt_grad_at = grad_at<struct rsqrt>;
+using reciprocal_grad_at = grad_at<struct reciprocal>;
+using tanh_grad_at = grad_at<struct tanh>;
+using sigmoid_grad_at = grad_at<struct sigmoid>;
+using elu_grad_at = grad_at<struct elu>;
+using clamp_grad_at = grad_at<struct clamp>;
 
 using gelu_grad_and_result = grad_and_result<struct gelu>;
 using silu_grad_and_result = grad_and_result<struct silu>;
@@ -86,7 +96,8 @@ using matmul_update_lion = matmul_update<struct lion>;
   /* rows are told in plans' fingerprints, so new ones come last */                                              \
   S(wait) S(adafactor) S(assign) S(elu) A(elu_grad) S(multinomial)                      \
   S(count_back) S(take_back) S(move_loss_scale) S(fused) S(matmul_epilogue)         \
-  S(fused_rows) S(fused_reduction)
+  S(fused_rows) S(fused_reduction) S(scalar_over) A(scalar_over_grad) A(rsqrt_grad_at) A(reciprocal_grad_at) \
+  A(tanh_grad_at) A(sigmoid_grad_at) A(elu_grad_at) A(clamp_grad_at)
 // clang-format on
 
 #define NEAP_DECLARED(name) struct name;

@@ -50,7 +50,7 @@ shape broadcast(shape_context& c, int first = 0);
 /// An argument that may be absent.
 tensor_ref optional(std::span<tensor_ref const> list, std::size_t i);
 
-inline constexpr std::string_view grad_suffix = "_grad", and_result = "_grad_and_result";
+inline constexpr std::string_view grad_suffix = "_grad", and_result = "_grad_and_result", at_argument = "_grad_at";
 /// "relu" -> "relu_grad", when compiling; or with another suffix.
 template <class Op, std::string_view const& Suffix = grad_suffix>
 struct gradient_name {

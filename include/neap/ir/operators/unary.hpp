@@ -91,13 +91,52 @@ void run(Backend& b, grad_and_result<F> const& op, kernel_arguments const& a) {
   neap::map(b, op, std::array<tensor_ref, 2>{a.out[0], a.out[1]}, a.in[0], a.in[1]);
 }
 
-/// y = f(x), with y's slope(x) or, if slope_of_result is set, slope(y).
+/// g, x -> g * F's slope at x, for F whose slope reads the result: what gradients in bf16 and f16 are where the rounded
+/// result does not say enough. (1 - y^2 has no digit left where y is rounded to 1.) F has it as slope_at(x), and a curve
+/// or none at all.
+template <class F>
+struct grad_at : scalar_function<2, true> {
+  static constexpr std::string_view name = detail::gradient_name<F, detail::at_argument>::value;
+  static constexpr double flops = neap::detail::flops_v<F> + 2;
+  [[no_unique_address]] F f{};  // the first bytes, so that its attributes are found there
+
+  grad_at() = default;
+  explicit grad_at(F const& of) : f(of) {}
+  static constexpr auto attributes()
+    requires neap::detail::has_attributes<F>
+  {
+    return F::attributes();
+  }
+  template <class T>
+  NEAP_HD T operator()(T g, T x) const {
+    return g * f.slope_at(x);
+  }
+  void gradient(gradient_context& c) const {
+    value_id const h = c.grad(), x = c.in(1);
+    if (c.wants(0)) c.give(0, reduced_to(c, c.emit(*this, {h, x}), c.type(c.in(0)).dims));
+    if constexpr (detail::has_curve<F>)
+      if (c.wants(1)) {
+        value_id const curve = f.curve(c, detail::product(c, h, c.in(0)), c.emit(f, {x}));
+        c.give(1, reduced_to(c, c.emit(*this, {curve, x}), c.type(x).dims));
+      }
+  }
+};
+
+namespace detail {
+/// The gradient of a scalar function: of its argument, of its result, or of both types of operand by their element type.
+template <class F>
+void scalar_gradient(gradient_context& c, F const& f) {
+  if constexpr (requires { f.slope_at(0.f); })
+    if (is_low(c.type(c.in(0)).element)) return c.give(0, c.emit(grad_at<F>(f), {c.grad(), c.in(0)}));
+  c.give(0, c.emit(grad_of<F>(f), {c.grad(), slope_reads_result<F> ? c.out(0) : c.in(0)}));
+}
+}  // namespace detail
+
+/// y = f(x), with y's slope(x) or, if slope_of_result is set, slope(y); then with slope_at(x) too, it is that of x in bf16
+/// and f16.
 template <class Self>
 struct unary : scalar_function<1, true> {
-  void gradient(gradient_context& c) const {
-    c.give(0, c.emit(grad_of<Self>(static_cast<Self const&>(*this)),
-                     {c.grad(), detail::slope_reads_result<Self> ? c.out(0) : c.in(0)}));
-  }
+  void gradient(gradient_context& c) const { detail::scalar_gradient(c, static_cast<Self const&>(*this)); }
 };
 
 /// The slope of e^x is e^x: the gradient is g * y.
@@ -153,6 +192,10 @@ struct rsqrt : unary<rsqrt> {
   NEAP_HD T slope(T y) const {
     return T(-0.5) * y * y * y;
   }
+  template <class T>
+  NEAP_HD T slope_at(T x) const {
+    return T(-0.5) * math::rsqrt(x) / x;
+  }
   value_id curve(gradient_context& c, value_id g, value_id y) const;
 };
 struct reciprocal : unary<reciprocal> {
@@ -165,6 +208,10 @@ struct reciprocal : unary<reciprocal> {
   template <class T>
   NEAP_HD T slope(T y) const {
     return -y * y;
+  }
+  template <class T>
+  NEAP_HD T slope_at(T x) const {
+    return T(-1) / x / x;
   }
   value_id curve(gradient_context& c, value_id g, value_id y) const;
 };
@@ -205,6 +252,11 @@ struct tanh : unary<tanh> {
   NEAP_HD T slope(T y) const {
     return T(1) - y * y;
   }
+  template <class T>
+  NEAP_HD T slope_at(T x) const {
+    T const e = math::exp(T(-2) * math::abs(x)), n = T(1) + e;
+    return T(4) * e / (n * n);
+  }
   value_id curve(gradient_context& c, value_id g, value_id y) const;
 };
 struct sigmoid : unary<sigmoid> {
@@ -218,6 +270,11 @@ struct sigmoid : unary<sigmoid> {
   template <class T>
   NEAP_HD T slope(T y) const {
     return y * (T(1) - y);
+  }
+  template <class T>
+  NEAP_HD T slope_at(T x) const {
+    T const e = math::exp(-math::abs(x)), n = T(1) + e;
+    return e / (n * n);
   }
   value_id curve(gradient_context& c, value_id g, value_id y) const;
 };
@@ -274,7 +331,7 @@ struct softplus : unary<softplus> {
   }
   value_id curve(gradient_context& c, value_id g, value_id x) const;
 };
-/// x, or alpha (e^x - 1) where x is not above 0 (Clevert et al. 2016). The gradient reads the result, so alpha is not
+/// x, or alpha (e^x - 1) where x is not above 0 (Clevert et al. 2016). The gradient may read the result, so alpha is not
 /// negative.
 struct elu {
   static constexpr std::string_view name = "elu";
@@ -294,9 +351,13 @@ struct elu {
   NEAP_HD T slope(T y) const {
     return y > T(0) ? T(1) : y + T(alpha);
   }
+  template <class T>
+  NEAP_HD T slope_at(T x) const {
+    return neap::detail::pick(x > T(0), T(1), T(alpha) * math::exp(math::min(x, T(0))));
+  }
   /// g where the result is not above 0.
   value_id curve(gradient_context& c, value_id g, value_id y) const;
-  void gradient(gradient_context& c) const { c.give(0, c.emit(grad_of<elu>(*this), {c.grad(), c.out(0)})); }
+  void gradient(gradient_context& c) const { detail::scalar_gradient(c, *this); }
 };
 struct sin : unary<sin> {
   static constexpr std::string_view name = "sin";
@@ -495,12 +556,26 @@ struct mul_scalar {
   void gradient(gradient_context& c) const { c.give(0, c.emit(mul_scalar{value}, {c.grad()})); }
 };
 
-namespace detail {
-value_id affine(gradient_context& c, value_id v, double scale, double shift);
-}  // namespace detail
+/// value / x.
+struct scalar_over {
+  static constexpr std::string_view name = "scalar_over";
+  double value = 1;
+  static constexpr auto attributes() { return std::array{field<&scalar_over::value>("value")}; }
+  NEAP_SCALAR_FACETS(1, true)
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return T(value) / x;
+  }
+  template <class T>
+  NEAP_HD T slope(T x) const {
+    return -(T(value) / x) / x;
+  }
+  value_id curve(gradient_context& c, value_id g, value_id x) const;
+  void gradient(gradient_context& c) const { detail::scalar_gradient(c, *this); }
+};
 
 /// x, or the bound that it is beyond; a NaN stays one. Of integers, bounds are whole numbers or infinite. The slope at a
-/// bound is 0, so that the gradient reads the result.
+/// bound is 0, so that the gradient reads the result; but the argument in bf16 and f16 without numbers for the bounds.
 struct clamp {
   static constexpr std::string_view name = "clamp";
   static constexpr bool slope_of_result = true, straight = true;
@@ -519,7 +594,11 @@ struct clamp {
   NEAP_HD T slope(T y) const {
     return T((y > T(low)) & (y < T(high)));
   }
-  void gradient(gradient_context& c) const { c.give(0, c.emit(grad_of<clamp>(*this), {c.grad(), c.out(0)})); }
+  template <class T>
+  NEAP_HD T slope_at(T x) const {
+    return slope(x);
+  }
+  void gradient(gradient_context& c) const;
 
  private:
   template <class T>

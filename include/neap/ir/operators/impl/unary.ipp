@@ -70,6 +70,11 @@ NEAP_FUNC value_id elu::curve(gradient_context& c, value_id g, value_id y) const
   return c.emit(sub{}, {g, c.emit(grad_of<relu>{}, {g, y})});
 }
 
+NEAP_FUNC value_id scalar_over::curve(gradient_context& c, value_id g, value_id x) const {  // 2 value / x^3
+  value_id const slope = c.emit(grad_of<scalar_over>(*this), {g, x});
+  return detail::affine(c, detail::product(c, slope, c.emit(reciprocal{}, {x})), -2);
+}
+
 NEAP_FUNC value_id sin::curve(gradient_context& c, value_id g, value_id x) const {
   return c.emit(neg{}, {detail::product(c, g, c.emit(sin{}, {x}))});
 }
@@ -148,6 +153,16 @@ NEAP_FUNC void clamp::infer(shape_context& c) const {
   if (low != -neap::detail::infinity_of<double>) require_bound(low);
   if (high != neap::detail::infinity_of<double>) require_bound(high);
   c.fresh(x);
+}
+
+NEAP_FUNC void clamp::gradient(gradient_context& c) const {
+  auto const element = c.type(c.in(0)).element;
+  auto const is_exact = [&](double bound) {
+    auto const b = static_cast<float>(bound);
+    return element == dtype::bf16 ? float(bf16(b)) == b : element != dtype::f16 || float(f16(b)) == b;
+  };
+  if (is_exact(low) && is_exact(high)) c.give(0, c.emit(grad_of<clamp>(*this), {c.grad(), c.out(0)}));
+  else c.give(0, c.emit(grad_at<clamp>(*this), {c.grad(), c.in(0)}));  // a bound is rounded into the interval or out
 }
 
 NEAP_FUNC void pow_scalar_grad::gradient(gradient_context& c) const {

@@ -63,7 +63,7 @@ NEAP_FUNC tensor divide_operands(operand const& a, operand const& b) {
       throw_error(context_access::place(a.at()), {"div: by ", b.number(), ", which ", a.get().type(),
                                                   " has no quotients for: cast it to a floating type first"});
   if (!b.is_tensor()) return divided_by_number(a, b.number());
-  if (!a.is_tensor()) return apply(op::mul_scalar{a.number()}, {apply(op::reciprocal{}, {b.get()}, b.at())}, b.at());
+  if (!a.is_tensor()) return apply(op::scalar_over{a.number()}, {b.get()}, b.at());
   return apply(op::div{}, {a.get(), b.get()}, a.at());
 }
 
