@@ -44,6 +44,11 @@ void run(Backend& b, cast const&, kernel_arguments const& a) {
   neap::cast(b, a.out[0], a.in[0]);
 }
 
+namespace detail {
+/// v in another element type.
+value_id in_element(gradient_context& c, value_id v, dtype t);
+}  // namespace detail
+
 /// -> a dense tensor of one value.
 struct fill {
   static constexpr std::string_view name = "fill";

@@ -17,7 +17,6 @@ void require_vectors(shape_context& c, int first, std::int64_t n, std::string_vi
 void infer_row_norm(shape_context& c, int vectors, int statistics);
 /// g, x, the statistics, [scale] -> dx, and with a scale `vectors` gradients of scale and shift.
 void infer_row_norm_grad(shape_context& c, int vectors, int statistics);
-value_id in_element(gradient_context& c, value_id v, dtype t);
 /// One number a row as it broadcasts against the rows.
 value_id along_rows(gradient_context& c, value_id v);
 /// What a norm's statistics add to its gradient to x: that of a group's mean, dm / n, and that of its rstd r,

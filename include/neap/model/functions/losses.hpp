@@ -1,6 +1,7 @@
 // Losses of single elements: the mean of them, their sum, or one an element (loss_reduction::none), which masks and weights
 // can then be multiplied with. Prediction and target have one shape: a column and a row are refused, not broadcast. The
-// mean over no elements is a NaN. (Those of whole rows are in rows.hpp.)
+// mean over no elements is a NaN. (Those of whole rows are in rows.hpp.) Losses of bf16 and f16 are computed in f32 and
+// rounded once.
 #pragma once
 
 #include <neap/ir/operators/loss.hpp>
@@ -14,6 +15,14 @@ namespace detail {
 tensor reduced_loss(tensor const& losses, loss_reduction how);
 /// Targets as they go with x: booleans and whole numbers are cast.
 tensor targets_for(tensor const& x, tensor const& targets);
+/// Whether a loss is of bf16 or f16 outside of mixed precision.
+bool are_low(tensor const& x, tensor const& targets);
+/// Such a loss, computed in f32 and rounded once.
+template <class Loss, class... How>
+tensor rounded_loss(Loss const& loss, tensor const& x, tensor const& targets, How... how) {
+  auto const at = std::source_location::current();
+  return cast(loss(cast(x, dtype::f32), cast(targets, dtype::f32), how..., at), x.element());
+}
 }  // namespace detail
 
 /// -t log p - (1 - t) log(1 - p) with p = sigmoid(logit), for targets t in [0, 1]; exact for large logits too.

@@ -1,5 +1,5 @@
 // Sums, products, means, variances, norms, extremes, any and all over axes, and running sums along one. No axes mean all
-// of them.
+// of them. What takes several operators is computed in f32 of bf16 and f16, and rounded once.
 #pragma once
 
 #include <neap/ir/operators/reduction.hpp>

@@ -8,11 +8,16 @@
 namespace neap::inline v0::op {
 
 NEAP_FUNC void div::gradient(gradient_context& c) const {
-  value_id const over_b = c.emit(div{}, {c.grad(), c.in(1)});  // dL/da; dL/db is that times -y
-  if (c.wants(0)) c.give(0, reduced_to(c, over_b, c.type(c.in(0)).dims));
+  auto const element = c.type(c.in(0)).element, full = computed_in(element);
+  // dL/da = g / b, dL/db = -(g / b) (a / b); of bf16 and f16 without rounding in between.
+  bool const widens = element != full && c.wants(1);
+  auto const wide = [&](value_id v) { return widens ? detail::in_element(c, v, full) : v; };
+  value_id const b = wide(c.in(1)), over_b = c.emit(div{}, {wide(c.grad()), b});
+  auto const give = [&](int i, value_id v) { c.give(i, detail::in_element(c, v, element)); };
+  if (c.wants(0)) give(0, reduced_to(c, over_b, c.type(c.in(0)).dims));
   if (c.wants(1)) {
-    value_id const g = reduced_to(c, c.emit(mul{}, {over_b, c.out(0)}), c.type(c.in(1)).dims);
-    c.give(1, c.emit(neg{}, {g}));
+    value_id const y = widens ? c.emit(div{}, {wide(c.in(0)), b}) : c.out(0);
+    give(1, c.emit(neg{}, {reduced_to(c, c.emit(mul{}, {over_b, y}), c.type(c.in(1)).dims)}));
   }
 }
 
@@ -40,14 +45,16 @@ NEAP_FUNC void where::gradient(gradient_context& c) const {
 }
 
 NEAP_FUNC void pow_op::gradient(gradient_context& c) const {
-  if (c.wants(0)) {  // g * b * y / a
-    value_id const slope = c.emit(mul{}, {c.emit(div{}, {c.out(0), c.in(0)}), c.in(1)});
-    c.give(0, reduced_to(c, c.emit(mul{}, {slope, c.grad()}), c.type(c.in(0)).dims));
-  }
-  if (c.wants(1)) {  // g * y * log a
-    value_id const slope = c.emit(mul{}, {c.out(0), c.emit(log{}, {c.in(0)})});
-    c.give(1, reduced_to(c, c.emit(mul{}, {slope, c.grad()}), c.type(c.in(1)).dims));
-  }
+  auto const element = c.type(c.in(0)).element, full = computed_in(element);
+  auto const wide = [&](value_id v) { return detail::in_element(c, v, full); };  // rounds once, at the end
+  value_id const g = wide(c.grad()), a = wide(c.in(0)), b = wide(c.in(1));
+  value_id const y = element == full ? c.out(0) : c.emit(pow_op{}, {a, b});
+  auto const give = [&](int i, value_id slope) {
+    value_id const d = reduced_to(c, c.emit(mul{}, {slope, g}), c.type(c.in(i)).dims);
+    c.give(i, detail::in_element(c, d, element));
+  };
+  if (c.wants(0)) give(0, c.emit(mul{}, {c.emit(div{}, {y, a}), b}));  // g * b * y / a
+  if (c.wants(1)) give(1, c.emit(mul{}, {y, c.emit(log{}, {a})}));     // g * y * log a
 }
 
 }  // namespace neap::inline v0::op

@@ -24,8 +24,14 @@ NEAP_FUNC void cast::infer(shape_context& c) const {
 
 NEAP_FUNC void cast::gradient(gradient_context& c) const {
   auto const from = c.type(c.in(0)).element;
-  if (is_floating(from) && is_floating(to)) c.give(0, c.emit(cast{from}, {c.grad()}));
+  if (is_floating(from) && is_floating(to)) c.give(0, detail::in_element(c, c.grad(), from));
 }
+
+namespace detail {
+NEAP_FUNC value_id in_element(gradient_context& c, value_id v, dtype t) {
+  return c.type(v).element == t ? v : c.emit(cast{t}, {v});
+}
+}  // namespace detail
 
 NEAP_FUNC void fill::infer(shape_context& c) const {
   c.require_arity(0, 0);

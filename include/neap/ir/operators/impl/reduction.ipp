@@ -61,13 +61,15 @@ NEAP_FUNC value_id with_kept_axes(gradient_context& c, value_id v, extents const
 NEAP_FUNC void extremum_gradient(gradient_context& c, extents const& axes, bool keepdim) {
   auto const element = c.type(c.in(0)).element;
   value_id const y = with_kept_axes(c, c.out(0), axes, keepdim), g = with_kept_axes(c, c.grad(), axes, keepdim);
-  value_id const hit = c.emit(cast{element}, {c.emit(equal{}, {c.in(0), y})});
+  value_id const equals = c.emit(equal{}, {c.in(0), y}), hit = c.emit(cast{element}, {equals});
   extents all;
   reduced_axes const r(axes, c.type(c.in(0)).rank());
   for (int k : r.span()) all.push_back(k);
-  if (all.empty()) return c.give(0, g);  // a scalar
-  value_id const share = c.emit(div{}, {g, c.emit(sum{all, true}, {hit})});
-  c.give(0, c.emit(mul{}, {hit, share}));
+  if (all.empty()) return c.give(0, g);    // a scalar
+  auto const full = computed_in(element);  // which has the number of any that are equal
+  value_id const count = c.emit(cast{full}, {c.emit(sum{all, true}, {equals})});
+  value_id const share = c.emit(div{}, {in_element(c, g, full), count});
+  c.give(0, c.emit(mul{}, {hit, in_element(c, share, element)}));
 }
 
 }  // namespace detail

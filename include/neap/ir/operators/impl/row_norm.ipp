@@ -48,10 +48,6 @@ NEAP_FUNC void infer_row_norm_grad(shape_context& c, int vectors, int statistics
     for (int j = 0; j < vectors; ++j) c.fresh(tensor_type{c.in(1).element, {c.in(1).dims.back()}});
 }
 
-NEAP_FUNC value_id in_element(gradient_context& c, value_id v, dtype t) {
-  return c.type(v).element == t ? v : c.emit(cast{t}, {v});
-}
-
 NEAP_FUNC value_id along_rows(gradient_context& c, value_id v) {
   shape dims = c.type(v).dims;
   dims.push_back(1);

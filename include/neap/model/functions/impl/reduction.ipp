@@ -44,6 +44,7 @@ NEAP_FUNC tensor cumsum(tensor const& x, std::int64_t axis, bool reverse, std::s
 NEAP_FUNC tensor var(tensor const& given, axis_list const& axes, variance_form how, std::source_location at) {
   place_scope const here(at, "var");
   tensor const x = detail::in_full(given);
+  if (is_low(x.element())) return cast(var(cast(x, dtype::f32), axes, how), x.element());
   double n = axes.empty() ? static_cast<double>(x.count()) : 1;
   for (auto k : axes) n *= static_cast<double>(x.size(detail::axis_of(x, k, "var", at)));
   tensor const squares = sum(square(x - mean(x, axes, true)), axes, how.keepdim);
@@ -67,6 +68,7 @@ namespace neap::inline v0 {
 NEAP_FUNC tensor logsumexp(tensor const& given, axis_list const& axes, bool keepdim, std::source_location at) {
   place_scope const here(at, "logsumexp");
   tensor const x = detail::in_full(given);
+  if (is_low(x.element())) return cast(logsumexp(cast(x, dtype::f32), axes, keepdim), x.element());
   detail::require_axes(x, axes, "logsumexp", at);
   tensor top;  // subtracted and added: a constant for the gradient
   if (x.count() > 0) {
@@ -81,6 +83,7 @@ NEAP_FUNC tensor logsumexp(tensor const& given, axis_list const& axes, bool keep
 NEAP_FUNC tensor norm(tensor const& given, double p, axis_list const& axes, bool keepdim, std::source_location at) {
   place_scope const here(at, "norm");
   tensor const x = detail::in_full(given);
+  if (is_low(x.element())) return cast(norm(cast(x, dtype::f32), p, axes, keepdim), x.element());
   if (!is_floating(x.element()))
     throw_error(context_access::place(at), {"norm: needs a floating type, got ", x.type(), ": cast it first"});
   if (p != p) throw_error(context_access::place(at), {"norm: the exponent must be a number"});
@@ -110,6 +113,7 @@ NEAP_FUNC tensor norm(tensor const& given, double p, axis_list const& axes, bool
 NEAP_FUNC tensor prod(tensor const& given, axis_list const& axes, bool keepdim, std::source_location at) {
   place_scope const here(at, "prod");
   tensor const x = detail::in_full(given);
+  if (is_low(x.element())) return cast(prod(cast(x, dtype::f32), axes, keepdim), x.element());
   tensor y = is_floating(x.element()) ? x : cast(x, dtype::i64);
   std::uint32_t seen = 0;
   for (auto axis : axes) {
@@ -145,8 +149,8 @@ NEAP_FUNC tensor cosine_similarity(tensor const& given_a, tensor const& given_b,
                                    std::source_location at) {
   place_scope const here(at, "cosine_similarity");
   tensor const a = detail::in_full(given_a), b = detail::in_full(given_b);
-  if (a.element() == dtype::f16)  // epsilon^2 is no number there
-    return cast(cosine_similarity(cast(a, dtype::f32), cast(b, dtype::f32), axis, epsilon), dtype::f16);
+  if (is_low(a.element()) && a.element() == b.element())
+    return cast(cosine_similarity(cast(a, dtype::f32), cast(b, dtype::f32), axis, epsilon), a.element());
   detail::require_broadcast(a, b, "cosine_similarity", at);
   tensor const product = a * b;
   auto const k = std::int64_t{detail::axis_of(product, axis, "cosine_similarity", at)};
@@ -159,6 +163,7 @@ NEAP_FUNC tensor cosine_similarity(tensor const& given_a, tensor const& given_b,
 NEAP_FUNC tensor stddev(tensor const& given, axis_list const& axes, variance_form how, std::source_location at) {
   place_scope const here(at, "stddev");
   tensor const x = detail::in_full(given);
+  if (is_low(x.element())) return cast(stddev(cast(x, dtype::f32), axes, how), x.element());
   detail::require_axes(x, axes, "stddev", at);
   tensor const v = var(x, axes, how), differs = not_equal(v, 0);
   return where(differs, sqrt(where(differs, v, 1)), v);  // sqrt never sees a 0, where its slope is infinite

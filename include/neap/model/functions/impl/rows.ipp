@@ -26,6 +26,8 @@ NEAP_FUNC tensor log_softmax(tensor const& x, std::int64_t axis, std::source_loc
   place_scope const here(at, "log_softmax");
   if (detail::axis_of(x, axis, "log_softmax", at) != x.rank() - 1)
     return transpose(log_softmax(transpose(x, axis, -1), -1), axis, -1);
+  if (!context_access::precision() && is_low(x.element()))  // its gradient needs more digits of the result
+    return cast(apply(op::log_softmax{}, {cast(detail::rows(x), dtype::f32)}), x.element());
   return apply(op::log_softmax{}, {detail::rows(x)});
 }
 
