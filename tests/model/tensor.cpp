@@ -56,6 +56,29 @@ TEST_CASE("tensors are made from data, numbers and seeds") {
   CHECK(std::equal(shorter.begin(), shorter.end(), v.begin()));
 }
 
+TEST_CASE("uniform numbers stay in their interval in every element type") {
+  for (dtype t : {dtype::f64, dtype::f32, dtype::bf16, dtype::f16})
+    for (auto [low, high] :
+         {std::pair(0., 1.), std::pair(-0.3, 0.3), std::pair(1e4, 1e4 + 300), std::pair(-1e-3, 0.)}) {
+      auto const v = parameter({40000}, initialiser::uniform(low, high).with_seed(7, 0), t).values<double>();
+      double mean = 0, least = high, most = low;
+      for (auto x : v) mean += x / 40000, least = std::min(least, x), most = std::max(most, x);
+      CAPTURE(t);
+      CAPTURE(low);
+      CHECK(least >= low);
+      CHECK(most < high);
+      CHECK(std::abs(mean - (low + high) / 2) < 0.01 * (high - low));
+    }
+  std::size_t fine = 0;  // more digits than f32 has
+  for (auto normal : {false, true})
+    for (auto x :
+         (normal ? tensor::randn({1000}, 3, dtype::f64) : tensor::rand({1000}, 3, dtype::f64)).values<double>())
+      fine += x != static_cast<double>(static_cast<float>(x)) && std::fmod(std::abs(x), 0x1p-48) != 0;
+  CHECK(fine > 1800);
+  auto const f = tensor::rand({1000}, 3).values<double>(), d = tensor::rand({1000}, 3, dtype::f64).values<double>();
+  for (std::size_t i = 0; i < f.size(); ++i) CHECK(std::abs(f[i] - d[i]) < 0x1p-24);  // the same draws
+}
+
 TEST_CASE("data are aligned, and borrowed data are the lender's") {
   auto const x = tensor::zeros({5});
   CHECK(reinterpret_cast<std::uintptr_t>(x.data<float>()) % 64 == 0);

@@ -1,6 +1,7 @@
 // What a tensor holds before its first write, as a small value: a kind, two numbers, a seed and a stream. Weights keep
 // it, so that a model can be built, traced and planned before a byte of it exists. Numbers come from Philox: element i is
-// a function of (seed, stream, i), the same on every machine of equal float arithmetic.
+// a function of (seed, stream, i), the same on every machine of equal float arithmetic. Uniform numbers stay in their
+// interval when they are rounded to an element type: in [0, 1), none is 1. Those of f64 have 53 random bits.
 #pragma once
 
 #include <neap/backend/types.hpp>
@@ -37,8 +38,8 @@ struct initialiser {
 
 namespace detail {
 
-/// Four random numbers of a distribution.
-void draw_four(initialiser const& i, std::uint64_t counter, double* out);
+/// Four random numbers of a distribution, of 24 random bits each, or 53 (the same first ones) if `fine`.
+void draw_four(initialiser const& i, bool fine, std::uint64_t counter, double* out);
 
 }  // namespace detail
 
