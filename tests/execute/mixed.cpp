@@ -642,3 +642,28 @@ TEST_CASE("mixed precision: mistakes in one line") {
   trainer run(step, plan_in_order(step.program), backend);
   CHECK(has(message_of([&] { run(images(0), {.loss_scale = 8}); }), "this step finds its loss scale"));
 }
+
+TEST_CASE("gradients of all uses of a weight arrive in f32") {
+  struct net {
+    parameter w{{1, 1}, initialiser::constant(1)};
+  };
+  for (int uses : {2, 1000})
+    for (auto low : {dtype::bf16, dtype::f16}) {
+      auto const loss = [uses](net& n, tensor const& x) {
+        tensor t = matmul(x, n.w);
+        for (int i = 1; i < uses; ++i) t = t + matmul(x, n.w) * (i % 2 ? 1.0078125 : 1);
+        return sum(cast(t, dtype::f32));
+      };
+      training_options const o{.keep_gradients = true, .precision = mixed{.element = low, .loss_scale = 1}};
+      net eager, planned;
+      training_state s;
+      auto const r = eager_step(eager, tensor::ones({1, 1}), loss, sgd{}, s, o);
+      auto const step = training_step(planned, tensor::ones({1, 1}), loss, sgd{}, o);
+      host_backend be(1);
+      trainer run(step, plan_in_order(step.program), be);
+      run(tensor::ones({1, 1}));
+      double const all = uses + uses / 2 * 0.0078125;  // bf16 has neither
+      CHECK(r.gradient("w").values<double>()[0] == doctest::Approx(all).epsilon(1e-6));
+      CHECK(run.gradient("w").values<double>() == r.gradient("w").values<double>());
+    }
+}

@@ -349,3 +349,19 @@ TEST_CASE("buffers that a loss reads and writes are over parts as over the whole
   CHECK(what.find("assign") != std::string::npos);
   CHECK(what.find("read afterwards") != std::string::npos);
 }
+
+TEST_CASE("gradients of bf16 and f16 weights over many parts are added in f32") {
+  for (dtype t : {dtype::bf16, dtype::f16}) {
+    struct {
+      parameter w{{1, 1}, initialiser::constant(1)};
+    } m;
+    set_element(m, t);
+    std::int64_t const n = t == dtype::bf16 ? 512 : 4096;
+    tensor const x = cast(tensor::ones({n, 1}), t);
+    auto const loss = [](auto& net, tensor const& part) { return sum(matmul(part, net.w)); };
+    auto const sum = accumulated(loss, m, x, parameters(m), {.parts = n});
+    CHECK(sum.gradients[0].element() == t);
+    CHECK(sum.gradients[0].item<double>() == static_cast<double>(n));
+    CHECK(sum.loss.item<double>() == static_cast<double>(n));
+  }
+}

@@ -346,3 +346,22 @@ TEST_CASE("a traced loss may depend on gradients: through scalar functions, prod
   CHECK(told.find("rms_norm_grad") != std::string::npos);
   CHECK(told.find("has no gradient") != std::string::npos);
 }
+
+TEST_CASE("gradients of the many uses of a bf16 or f16 tensor are added in f32, and rounded once") {
+  for (dtype t : {dtype::bf16, dtype::f16})
+    for (int uses : {1, 2, 3, 3000}) {
+      tensor const x = cast(tensor::ones({2000, 2}), t).detach().with_gradient(),
+                   factor = cast(tensor::full({}, 0.7), t);
+      tensor y;  // of one row, and of the whole
+      for (int i = 0; i < uses; ++i) {
+        tensor const row = cast(i % 2 ? slice(x, 0, 7, 8) * factor : slice(x, 0, 7, 8), dtype::f32);
+        y = y.is_empty() ? row : y + row;
+      }
+      auto const g = grad(sum(y) + sum(cast(x, dtype::f32)), {x})[0];
+      CHECK(g.element() == t);
+      double const all = 1 + uses - uses / 2 + factor.item<double>() * (uses / 2);
+      auto const v = g.values<double>();
+      CHECK(v[0] == 1);
+      CHECK(v[14] == doctest::Approx(all).epsilon(t == dtype::bf16 ? 0x1p-8 : 0x1p-11));
+    }
+}

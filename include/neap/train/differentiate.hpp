@@ -17,12 +17,20 @@
 
 namespace neap::inline v0 {
 
+namespace detail {
+/// The values of bf16 and f16 whose gradients are added in f32: those that get more than two at one place (parts by slices
+/// meet where they overlap), or two that a cast takes on in a wider type. Two others are added with one rounding as they are.
+plain_vector<bool> summed_in_f32(op_graph const& g, value_id loss, plain_vector<bool> const& needed,
+                                 plain_vector<bool> const& stops);
+}  // namespace detail
+
 /// Adds to the graph under edit what computes d loss / d v for each wanted value v (for a loss of several elements: of
 /// their sum), and gives those gradients in the order of `wanted`. A value that does not reach the loss gets zeros, or
 /// nothing<value_id> where `zeros` is false. No gradient goes through the values of `fixed`. `outdated`: pairs of a value
 /// that was meant and a fixed one that was read in its place, because its memory had been updated: refused where a
 /// gradient would have to go through the first; in the order of the ops that make the second.
-/// Contributions of several readers are added in falling order of the readers' ids, so the sum is always the same.
+/// Contributions of several readers are added in falling order of the readers' ids, so the sum is always the same; those
+/// of bf16 and f16 in f32, rounded once.
 /// Ops must be numbered in an order in which they can run, as tracing and recording number them. Throws neap::error if
 /// an op on the way has no gradient or updates in place. O(ops + edges) rules, each op's at most once.
 std::vector<value_id> differentiate(graph_editor& edit, value_id loss, std::span<value_id const> wanted,

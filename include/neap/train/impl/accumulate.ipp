@@ -114,19 +114,26 @@ NEAP_FUNC loss_and_gradients accumulate_parts(traced_loss const& traced, std::ve
                                               std::source_location at) {
   batch_parts run(traced, sample, weights, o.parts, at);
   loss_and_gradients total{{}, {}, std::vector<tensor>(weights.size())};
+  auto const add = [](tensor& sum, tensor const& x) {  // bf16 and f16 in f32, rounded once at the end
+    tensor const term = is_low(x.element()) ? cast(x, dtype::f32) : x;
+    sum = sum.is_empty() ? term : sum + term;
+  };
+  auto loss_type = dtype::f32;
   for (std::int64_t i = 0; i < o.parts; ++i) {
     tensor share = run.part(i);
     if (share.is_empty()) continue;
     auto p = differentiated({std::move(share), {}}, weights, o);
     no_gradient const off;
     tensor const l = p.loss.is_traced() ? p.loss : p.loss.detach(at);
-    total.loss = total.loss.is_empty() ? l : total.loss + l;
-    for (std::size_t k = 0; k < weights.size(); ++k) {
-      auto& sum = total.gradients[k];
-      if (p.gradients[k].is_empty()) continue;
-      sum = sum.is_empty() ? p.gradients[k] : sum + p.gradients[k];
-    }
+    add(total.loss, l);
+    for (std::size_t k = 0; k < weights.size(); ++k)
+      if (!p.gradients[k].is_empty()) add(total.gradients[k], p.gradients[k]);
+    loss_type = l.element();
   }
+  no_gradient const off;
+  if (!total.loss.is_empty()) total.loss = cast(total.loss, loss_type);
+  for (std::size_t k = 0; k < weights.size(); ++k)
+    if (auto& sum = total.gradients[k]; !sum.is_empty()) sum = cast(sum, weights[k].element());
   auto outputs = run.finish();
   for (std::size_t k = 0; k < outputs.size(); ++k) total.outputs.push_back({traced.names[k], std::move(outputs[k])});
   return total;

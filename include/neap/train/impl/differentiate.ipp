@@ -4,8 +4,66 @@
 #include <neap/train/differentiate.hpp>
 
 #include <neap/core/separate_compilation.hpp>
+#include <neap/core/sort.hpp>
+
+#include <algorithm>
 
 namespace neap::inline v0 {
+namespace detail {
+
+NEAP_FUNC plain_vector<bool> summed_in_f32(op_graph const& g, value_id loss, plain_vector<bool> const& needed,
+                                           plain_vector<bool> const& stops) {
+  struct edge {  // of a part along an axis: where it begins (1) or ends (-1)
+    value_id of;
+    std::int32_t axis, step;
+    std::int64_t place;
+  };
+  plain_vector<edge> edges;
+  plain_vector<std::int64_t> uses(g.value_count(), 0);
+  plain_vector<bool> reached(g.value_count());
+  reached[index(loss)] = true;
+  for (std::size_t i = g.op_count(); i-- > 0;) {
+    op_id const o = id_at<op_id>(i);
+    bool any = false;
+    for (auto v : g.outputs(o)) any |= reached[index(v)] && !stops[index(v)];
+    if (!any) continue;
+    auto const* const part = g.as<op::slice>(o);
+    for (auto v : g.inputs(o)) {
+      if (!needed[index(v)]) continue;
+      reached[index(v)] = true;
+      if (!is_low(g.type(v).element)) continue;
+      if (!part) {
+        ++uses[index(v)];
+        continue;
+      }
+      int const axis = op::detail::plain_axis(part->axis, g.type(v).rank());
+      edges.push_back({v, axis, 1, part->start}), edges.push_back({v, axis, -1, part->stop});
+    }
+  }
+  sort_list(edges, [](edge const& a, edge const& b) {
+    return a.of != b.of         ? a.of < b.of
+           : a.axis != b.axis   ? a.axis < b.axis
+           : a.place != b.place ? a.place < b.place
+                                : a.step < b.step;
+  });
+  std::int64_t open = 0, most = 0;  // parts over one place
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    most = std::max(most, open += edges[i].step);
+    if (i + 1 < edges.size() && edges[i].of == edges[i + 1].of && edges[i].axis == edges[i + 1].axis) continue;
+    uses[index(edges[i].of)] += most;
+    open = most = 0;
+  }
+  plain_vector<bool> in_f32(g.value_count());
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    auto const p = g.producer(id_at<value_id>(i));
+    bool const goes_on =
+        uses[i] == 2 && p != nothing<op_id> && g.as<op::cast>(p) && !is_low(g.type(g.inputs(p)[0]).element);
+    in_f32[i] = uses[i] > 2 || goes_on;
+  }
+  return in_f32;
+}
+
+}  // namespace detail
 
 NEAP_FUNC std::vector<value_id> differentiate(graph_editor& edit, value_id loss, std::span<value_id const> wanted,
                                               bool zeros, std::span<value_id const> fixed,
@@ -31,6 +89,7 @@ NEAP_FUNC std::vector<value_id> differentiate(graph_editor& edit, value_id loss,
       needed[index(outdated[next].second)] |= needed[index(outdated[next].first)];
   }
 
+  plain_vector<bool> const in_f32 = detail::summed_in_f32(edit.graph(), loss, needed, stops);
   plain_vector<value_id> gradient(values, nothing<value_id>);
   auto const type_of = [&](value_id v) { return edit.graph().type(v); };
   // Ops without a name from `first` on, which belong to an op or a value of that name.
@@ -52,6 +111,14 @@ NEAP_FUNC std::vector<value_id> differentiate(graph_editor& edit, value_id loss,
     f.value = x;
     return edit.add(f, std::initializer_list<value_id>{})[0];
   };
+  // A gradient in the type of its value v, where it is the sum of many in f32.
+  auto const in_type_of = [&](value_id v, value_id g) {
+    if (g == nothing<value_id> || type_of(g) == type_of(v)) return g;
+    std::size_t const casts = edit.graph().op_count();
+    g = edit.add(op::cast{type_of(v).element}, {g})[0];
+    name_from(casts, name_of_value(v), ".grad_sum");
+    return g;
+  };
   gradient[index(loss)] = filled(loss, 1);
   name_from(ops, name_of_value(loss), ".seed");
 
@@ -62,7 +129,8 @@ NEAP_FUNC std::vector<value_id> differentiate(graph_editor& edit, value_id loss,
     std::vector<value_id> out_gradient;
     bool reached = false, wants = false;
     for (auto v : out) {
-      out_gradient.push_back(stops[index(v)] ? nothing<value_id> : gradient[index(v)]);
+      value_id const g = stops[index(v)] ? nothing<value_id> : gradient[index(v)];
+      out_gradient.push_back(edit.graph().as<op::cast>(o) ? g : in_type_of(v, g));
       reached |= out_gradient.back() != nothing<value_id>;
     }
     plain_vector<bool> flags(in.size());
@@ -94,12 +162,9 @@ NEAP_FUNC std::vector<value_id> differentiate(graph_editor& edit, value_id loss,
       if (!(type_of(g) == type_of(in[k])))
         throw_error({"differentiate: ", who, " gives a gradient ", type_of(g), " for an input ", type_of(in[k])});
       auto& sum = gradient[index(in[k])];
-      if (sum == nothing<value_id>) {
-        sum = g;
-        continue;
-      }
       std::size_t const adds = edit.graph().op_count();
-      sum = edit.add(op::add{}, {sum, g})[0];
+      value_id const term = in_f32[index(in[k])] ? edit.add(op::cast{dtype::f32}, {g})[0] : g;
+      sum = sum == nothing<value_id> ? term : edit.add(op::add{}, {sum, term})[0];
       if (!name.empty()) name_from(adds, name_of_value(in[k]), ".grad_sum");
     }
   }
@@ -109,7 +174,8 @@ NEAP_FUNC std::vector<value_id> differentiate(graph_editor& edit, value_id loss,
       throw_error({"grad: ", type_of(meant), " was changed in place after an earlier use"});
   std::vector<value_id> result;
   for (auto v : wanted)
-    result.push_back(zeros && gradient[index(v)] == nothing<value_id> ? filled(v, 0) : gradient[index(v)]);
+    result.push_back(zeros && gradient[index(v)] == nothing<value_id> ? filled(v, 0)
+                                                                      : in_type_of(v, gradient[index(v)]));
   return result;
 }
 
