@@ -240,7 +240,8 @@ struct gather_case {
   void operator()(B& b, case_memory& m, dtype t, case_extents e) const {
     shape const s{e.rows, e.columns};
     auto const x = m.random(t, s), index = m.numbers(s, e.columns), whole = m.random(dtype::i64, s, -100, 100),
-               picked = m.unwritten(t, s), picked_whole = m.unwritten(dtype::i64, s), added = m.zeros(computed_in(t), s);
+               picked = m.unwritten(t, s), picked_whole = m.unwritten(dtype::i64, s),
+               added = m.zeros(computed_in(t), s);
     gather(b, picked, x, index, 1);
     gather(b, picked_whole, whole, index, 1);
     scatter_add(b, added, x, index, 1);
