@@ -65,9 +65,10 @@ NEAP_FUNC void extremum_gradient(gradient_context& c, extents const& axes, bool 
   extents all;
   reduced_axes const r(axes, c.type(c.in(0)).rank());
   for (int k : r.span()) all.push_back(k);
-  if (all.empty()) return c.give(0, g);    // a scalar
-  auto const full = computed_in(element);  // which has the number of any that are equal
-  value_id const count = c.emit(cast{full}, {c.emit(sum{all, true}, {equals})});
+  if (all.empty()) return c.give(0, g);  // a scalar
+  auto const full = computed_in(element);
+  value_id count = c.emit(sum{all, true}, {full == element ? hit : equals});  // of bf16 and f16 a whole number
+  count = in_element(c, count, full);
   value_id const share = c.emit(div{}, {in_element(c, g, full), count});
   c.give(0, c.emit(mul{}, {hit, in_element(c, share, element)}));
 }
