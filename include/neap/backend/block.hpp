@@ -15,11 +15,15 @@
 // host_block is
 // the host's: inner loops of a constant number of lanes, which compilers vectorise even at -O2, and reductions with one
 // partial result a lane, combined in a fixed tree: the same bits in every run, on any number of threads.
+//
+// Sums of floats are added up in runs of at most `sum_run` terms, these in runs again, and what those give in double: their
+// error is that of a few roundings, however many terms there are.
 #pragma once
 
 #include <neap/core/config.hpp>
 
 #include <cstdint>
+#include <type_traits>
 
 // Before a loop of constant length whose iterations do not depend on one another. In-place kernels read an element
 // before they write it at the same index, which this allows too. (clang's own assume_safety warns, in the user's file,
@@ -69,6 +73,18 @@ struct min_op {
   }
 };
 
+/// What sums of many terms of type T are added up in.
+template <class T>
+using sum_t = std::conditional_t<std::is_same_v<T, float>, double, T>;
+/// So many floats are added one after another.
+inline constexpr int sum_run = 16;
+
+namespace detail {
+/// Whether a reduction by Op in T is one of many roundings that may add up.
+template <class T, class Op>
+inline constexpr bool sums_in_runs = std::is_same_v<Op, sum_op> && !std::is_same_v<T, sum_t<T>>;
+}  // namespace detail
+
 struct host_block {
   // Partial results of a reduction: several vectors, to hide the latency of an addition. More than 16, because g++ -O3
   // unrolls shorter loops before it can vectorise them.
@@ -115,17 +131,94 @@ struct host_block {
   NEAP_HD_CHECK_OFF
   template <class T, class F, class Op>
   NEAP_HD NEAP_INLINE T reduce_each(std::int64_t n, T init, F&& f, Op const& op) const {
-    T part[lanes];
-    for (int j = 0; j < lanes; ++j) part[j] = init;
+    constexpr bool in_runs = detail::sums_in_runs<T, Op>;
+    // A 0 that compilers do not know of: they would clear the lanes in memory, by strings of stores that take long.
+    T const zero = in_runs ? static_cast<T>(n >> 62) : init;
+    T part[lanes], total[in_runs ? lanes : 1];
+    [[maybe_unused]] sum_t<T> sum = 0;
+    for (T& p : part) p = zero;
+    if (in_runs && n > run_terms)
+      for (T& t : total) t = zero;
     std::int64_t i = 0;
-    for (; i + lanes <= n; i += lanes) {
-      NEAP_LANES
-      for (int j = 0; j < lanes; ++j) part[j] = op(part[j], static_cast<T>(f(i + j)));
+    for ([[maybe_unused]] int runs = 0;;) {
+      std::int64_t const stop = in_runs && n - i > run_terms ? i + run_terms : n;
+      for (; i + lanes <= stop; i += lanes) {
+        NEAP_LANES
+        for (int j = 0; j < lanes; ++j) part[j] = op(part[j], static_cast<T>(f(i + j)));
+      }
+      if (stop == n) break;
+      if constexpr (in_runs) {
+        NEAP_LANES
+        for (int j = 0; j < lanes; ++j) total[j] += part[j];
+        for (T& p : part) p = zero;
+        if (++runs % sum_run == 0) {
+          sum += combined<lanes>(total, op);
+          for (T& t : total) t = zero;
+        }
+      }
     }
     int const rest = static_cast<int>(n - i);
     for (int j = 0; j < rest; ++j) part[j] = op(part[j], static_cast<T>(f(i + j)));
-    return combined(part, op);
+    if constexpr (in_runs)
+      if (n > run_terms) {
+        for (int j = 0; j < lanes; ++j) total[j] += part[j];
+        return static_cast<T>(sum + combined<lanes>(total, op));
+      }
+    return combined<lanes>(part, op);
   }
+
+  /// reduce_each of terms that come piece by piece.
+  template <class T, class Op>
+  class pieces {
+   public:
+    NEAP_HD explicit pieces(T init) : init_(init) {
+      for (T& p : part_) p = init;
+      for (T& t : total_) t = init;
+    }
+    NEAP_HD NEAP_INLINE void add(T x) {
+      if (in_runs && at_ == run_terms) end_run();
+      T& p = part_[at_ % lanes];
+      p = Op{}(p, x);
+      ++at_;
+    }
+    /// The next n terms. Those before are a multiple of `lanes`.
+    NEAP_HD_CHECK_OFF
+    template <class F>
+    NEAP_HD NEAP_INLINE void add_each(std::int64_t n, F const& f) {
+      for (std::int64_t i = 0; i < n;) {
+        if (in_runs && at_ == run_terms) end_run();
+        std::int64_t const stop = in_runs && n - i > run_terms - at_ ? i + run_terms - at_ : n;
+        at_ += stop - i;
+        for (; i + lanes <= stop; i += lanes) {
+          NEAP_LANES
+          for (int j = 0; j < lanes; ++j) part_[j] = Op{}(part_[j], f(i + j));
+        }
+        for (int j = 0; i < stop; ++i, ++j) part_[j] = Op{}(part_[j], f(i));
+      }
+    }
+    NEAP_HD T result() {
+      if constexpr (!in_runs) return combined<lanes>(part_, Op{});
+      end_run();
+      return static_cast<T>(sum_ + combined<lanes>(total_, Op{}));
+    }
+
+   private:
+    static constexpr bool in_runs = detail::sums_in_runs<T, Op>;
+    NEAP_HD void end_run() {
+      if (runs_ == sum_run) {
+        sum_ += combined<lanes>(total_, Op{});
+        for (T& t : total_) t = init_;
+        runs_ = 0;
+      }
+      for (int j = 0; j < lanes; ++j) total_[j] += part_[j], part_[j] = init_;
+      ++runs_;
+      at_ = 0;
+    }
+    T init_, part_[lanes], total_[lanes];
+    sum_t<T> sum_ = 0;
+    std::int64_t at_ = 0;
+    int runs_ = 0;
+  };
 
   /// y[i] = f(x[i]...) for i in [0, n): on a GPU by 16 bytes where all addresses are multiples of them. The elements of y
   /// and x have one size; y may lie exactly on an x.
@@ -145,13 +238,17 @@ struct host_block {
   /// All threads of the block get here before any goes on.
   NEAP_HD void sync() const {}
 
- protected:
+ private:
+  static constexpr std::int64_t run_terms = lanes * sum_run;
+
   NEAP_HD_CHECK_OFF
-  template <class T, class Op>
-  NEAP_HD NEAP_INLINE static T combined(T (&part)[lanes], Op const& op) {
-    for (int half = lanes / 2; half > 0; half /= 2)
-      for (int j = 0; j < half; ++j) part[j] = op(part[j], part[j + half]);
-    return part[0];
+  template <int N, class T, class Op>
+  NEAP_HD NEAP_INLINE static T combined(T* part, Op const& op) {
+    if constexpr (N == 1) return part[0];
+    else {
+      for (int j = 0; j < N / 2; ++j) part[j] = op(part[j], part[j + N / 2]);
+      return combined<N / 2>(part, op);
+    }
   }
 };
 
@@ -165,11 +262,10 @@ struct host_block_in_order : host_block {
   }
   NEAP_HD_CHECK_OFF
   template <class T, class F, class Op>
-  NEAP_HD NEAP_INLINE T reduce_each(std::int64_t n, T init, F&& f, Op const& op) const {
-    T part[lanes];
-    for (T& p : part) p = init;
-    for (std::int64_t i = 0; i < n; ++i) part[i % lanes] = op(part[i % lanes], static_cast<T>(f(i)));
-    return combined(part, op);
+  NEAP_HD NEAP_INLINE T reduce_each(std::int64_t n, T init, F&& f, Op const&) const {
+    pieces<T, Op> all(init);
+    for (std::int64_t i = 0; i < n; ++i) all.add(static_cast<T>(f(i)));
+    return all.result();
   }
   NEAP_HD_CHECK_OFF
   template <class T, class F, class... X>

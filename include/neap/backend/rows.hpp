@@ -2,6 +2,7 @@
 // free (the leading axes may have any strides).
 #pragma once
 
+#include <neap/backend/block.hpp>
 #include <neap/backend/strided.hpp>
 
 #include <algorithm>
@@ -89,12 +90,38 @@ __attribute__((noinline)) inline void expect_same_shape(tensor_ref const& a, ten
 /// How rows are grouped where sums over all rows are taken: each group makes a partial sum, the groups are added in
 /// order. Depends on the number of rows alone.
 struct row_groups {
+  static constexpr std::int64_t least = sum_run, most = sum_run * sum_run;  // rows: add_rows() takes sum_run at once
   std::int64_t rows, size, count;
   explicit row_groups(std::int64_t n)
       : rows(n),
-        size(std::max<std::int64_t>(16, (n + 63) / 64)),
+        size(std::clamp((n + 63) / 64, least, most)),
         count((n + size - 1) / size) {}
 };
+
+/// to[k][column] = the sums of rows [first, last), at most sum_run, and of what is there unless `begins`, for each k where
+/// there is a to[k]. add(row, column, n, part): part[k][i] += term(row, column + i) for i in [0, n).
+template <class Block, class C, int Sums, class F>
+NEAP_HD NEAP_INLINE void add_rows(Block& b, bool begins, std::int64_t first, std::int64_t last, std::int64_t columns,
+                                  C* const (&to)[Sums], F const& add) {
+  constexpr int tile = 256;
+  for (std::int64_t column = 0; column < columns; column += tile) {
+    std::int64_t const n = columns - column < tile ? columns - column : tile;
+    typename Block::template slots<C, tile> sums[Sums];
+    decltype(sums[0].place()) part[Sums];
+    for (int k = 0; k < Sums; ++k) {
+      auto const own = part[k] = sums[k].place();
+      b.each(n, [=](std::int64_t i) { own[i] = C(0); });
+    }
+    for (std::int64_t row = first; row < last; ++row) add(row, column, n, part);
+    for (int k = 0; k < Sums; ++k) {
+      if (!to[k]) continue;
+      auto const own = part[k];
+      C* const sum = to[k] + column;
+      if (begins) b.each(n, [=](std::int64_t i) { sum[i] = own[i]; });
+      else b.each(n, [=](std::int64_t i) { sum[i] += own[i]; });
+    }
+  }
+}
 
 /// Adds the groups' partial sums: out[i] = partial[0][i] + partial[1][i] + ..., one block a tile of columns.
 template <class T>
@@ -109,15 +136,15 @@ struct add_groups {
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
     std::int64_t const first = b.id * tile, n = columns - first < tile ? columns - first : tile;
-    typename Block::template slots<C, tile> sums;
+    typename Block::template slots<sum_t<C>, tile> sums;
     auto const total = sums.place();
-    b.each(n, [=](std::int64_t i) { total[i] = C(0); });
+    b.each(n, [=](std::int64_t i) { total[i] = 0; });
     for (std::int64_t g = 0; g < groups; ++g) {
       C const* const x = partial + g * stride + first;
       b.each(n, [=](std::int64_t i) { total[i] += x[i]; });
     }
     T* const y = out + first;
-    b.each(n, [=](std::int64_t i) { y[i] = convert<T>(total[i]); });
+    b.each(n, [=](std::int64_t i) { y[i] = convert<T>(static_cast<C>(total[i])); });
   }
 };
 

@@ -43,14 +43,19 @@ struct square_means {
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
     C* const sums = partial + b.id * columns;
-    std::int64_t const first = b.id * groups.size;
-    for (std::int64_t r = first; r < first + groups.size && r < groups.rows; ++r) {
+    std::int64_t const first = b.id * groups.size, left = groups.rows - first;
+    std::int64_t const end = first + (left < groups.size ? left : groups.size);
+    for (std::int64_t r = first; r < end; ++r) {
       T const* const g = static_cast<T const*>(gradient) + r * columns;
-      bool const begins = r == first;
-      b.each(columns, [=](std::int64_t j) {
-        C const x = g[j];
-        sums[j] = (begins ? C(0) : sums[j]) + x * x;
-      });
+      if ((r - first) % sum_run == 0) {
+        C* const to[]{sums};
+        add_rows(b, r == first, r, r + sum_run < end ? r + sum_run : end, columns, to,
+                 [this, &b](std::int64_t k, std::int64_t column, std::int64_t n, auto const& part) {
+                   T const* const x = static_cast<T const*>(gradient) + k * columns + column;
+                   auto const own = part[0];
+                   b.each(n, [=](std::int64_t j) { own[j] += static_cast<C>(x[j]) * static_cast<C>(x[j]); });
+                 });
+      }
       if (!row) continue;
       C const sum = b.reduce_each(
           columns, C(0),
@@ -72,7 +77,7 @@ struct square_means {
 /// One block a tile of columns: moves the columns' means of squares to the sums of the groups.
 template <class C>
 struct column_means {
-  static constexpr std::int64_t tile = 1024;
+  static constexpr int tile = 256;
   C* partial;
   std::int64_t groups, rows, columns;
   C fresh;
@@ -80,13 +85,18 @@ struct column_means {
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
     std::int64_t const first = b.id * tile, n = columns - first < tile ? columns - first : tile;
-    C *const sum = partial + first, *const to = column + first;
-    for (std::int64_t k = 1; k < groups; ++k) {
-      C const* const more = sum + k * columns;
+    typename Block::template slots<sum_t<C>, tile> sums;
+    auto const sum = sums.place();
+    b.each(n, [=](std::int64_t j) { sum[j] = 0; });
+    for (std::int64_t k = 0; k < groups; ++k) {
+      C const* const more = partial + k * columns + first;
       b.each(n, [=](std::int64_t j) { sum[j] += more[j]; });
     }
+    C* const to = column + first;
     C const share = fresh, count = static_cast<C>(rows);
-    b.each(n, [=](std::int64_t j) { to[j] += share * (sum[j] / count + static_cast<C>(adafactor_floor) - to[j]); });
+    b.each(n, [=](std::int64_t j) {
+      to[j] += share * (static_cast<C>(sum[j]) / count + static_cast<C>(adafactor_floor) - to[j]);
+    });
   }
 };
 

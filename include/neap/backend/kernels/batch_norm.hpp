@@ -27,29 +27,49 @@ struct channel_shape {
   std::int64_t block_work() const { return batch * plane * (plane != 1 ? 1 : tile); }
 };
 
+/// Sums over rows for a tile of channels, one a slot: `part` of the rows of a run, `total` of all runs.
+template <class Block, class C>
+struct channel_totals {
+  typename Block::template slots<C, channel_shape::tile> part;
+  typename Block::template slots<sum_t<C>, channel_shape::tile> total;
+  NEAP_HD NEAP_INLINE void clear(Block& b, std::int64_t width) {
+    auto const p = part.place();
+    auto const t = total.place();
+    b.each(width, [=](std::int64_t i) { p[i] = C(0), t[i] = 0; });
+  }
+  NEAP_HD NEAP_INLINE void end_run(Block& b, std::int64_t width) {
+    auto const p = part.place();
+    auto const t = total.place();
+    b.each(width, [=](std::int64_t i) { t[i] += p[i], p[i] = C(0); });
+  }
+};
+
 /// sums(index into x, channel) over batch and plane, to[channel]; the scheme of all sums below.
 template <class C, class Block, class F, class G>
 NEAP_HD NEAP_INLINE void channel_sums(Block& b, channel_shape const& s, F const& term, G const& finish) {
   if (s.plane != 1) {
     std::int64_t const channel = b.id;
-    C sum = C(0);
+    sum_t<C> sum = 0;
     for (std::int64_t n = 0; n < s.batch; ++n) {
       std::int64_t const at = (n * s.channels + channel) * s.plane;
       sum += b.reduce_each(
           s.plane, C(0), [=](std::int64_t i) { return term(at + i, channel); }, sum_op{});
     }
-    b.once([=] { finish(channel, sum); });
+    b.once([=] { finish(channel, static_cast<C>(sum)); });
   } else {
     std::int64_t const first = b.id * channel_shape::tile;
     std::int64_t const width = s.channels - first < channel_shape::tile ? s.channels - first : channel_shape::tile;
-    typename Block::template slots<C, channel_shape::tile> sums;
-    auto const total = sums.place();
-    b.each(width, [=](std::int64_t i) { total[i] = C(0); });
+    channel_totals<Block, C> totals;
+    auto const part = totals.part.place();
+    totals.clear(b, width);
     for (std::int64_t n = 0; n < s.batch; ++n) {
       std::int64_t const at = n * s.channels + first;
-      b.each(width, [=](std::int64_t i) { total[i] += term(at + i, first + i); });
+      b.each(width, [=](std::int64_t i) { part[i] += term(at + i, first + i); });
+      if ((n + 1) % sum_run == 0) totals.end_run(b, width);
     }
-    b.each(width, [=](std::int64_t i) { finish(first + i, total[i]); });
+    totals.end_run(b, width);
+    auto const total = totals.total.place();
+    b.each(width, [=](std::int64_t i) { finish(first + i, static_cast<C>(total[i])); });
   }
 }
 
@@ -214,14 +234,14 @@ struct batch_norm_backward_channels {
     C const n = static_cast<C>(s.batch * s.plane);
     if (s.plane != 1) {
       channel const k = of(b.id);
-      C g_sum = C(0), gh_sum = C(0);
+      sum_t<C> g_total = 0, gh_total = 0;
       for (std::int64_t image = 0; image < s.batch; ++image) {  // the second sum finds the plane in the cache
         std::int64_t const at = (image * s.channels + b.id) * s.plane;
         T const *const g = dy + at, *const from = x + at;
-        g_sum += b.reduce_each(
+        g_total += b.reduce_each(
             s.plane, C(0), [=](std::int64_t i) { return k.slope(static_cast<C>(g[i]), static_cast<C>(from[i])); },
             sum_op{});
-        gh_sum += b.reduce_each(
+        gh_total += b.reduce_each(
             s.plane, C(0),
             [=](std::int64_t i) {
               C const v = static_cast<C>(from[i]);
@@ -229,6 +249,7 @@ struct batch_norm_backward_channels {
             },
             sum_op{});
       }
+      C const g_sum = static_cast<C>(g_total), gh_sum = static_cast<C>(gh_total);
       b.sync();  // what is written may lie on the statistics or the weight
       std::int64_t const c = b.id;
       b.once([=] { self.finish(c, g_sum, gh_sum); });
@@ -246,9 +267,9 @@ struct batch_norm_backward_channels {
     }
     std::int64_t const first = b.id * channel_shape::tile;
     std::int64_t const width = s.channels - first < channel_shape::tile ? s.channels - first : channel_shape::tile;
-    typename Block::template slots<C, channel_shape::tile> g_sums, gh_sums;
-    auto const g_sum = g_sums.place(), gh_sum = gh_sums.place();
-    b.each(width, [=](std::int64_t i) { g_sum[i] = gh_sum[i] = C(0); });
+    channel_totals<Block, C> g_totals, gh_totals;
+    auto const g_sum = g_totals.part.place(), gh_sum = gh_totals.part.place();
+    g_totals.clear(b, width), gh_totals.clear(b, width);
     for (std::int64_t row = 0; row < s.batch; ++row) {
       std::int64_t const at = row * s.channels + first;
       T const *const g = dy + at, *const from = x + at;
@@ -258,7 +279,12 @@ struct batch_norm_backward_channels {
         g_sum[i] += slope;
         gh_sum[i] += slope * k.normalised(v);
       });
+      if ((row + 1) % sum_run == 0) g_totals.end_run(b, width), gh_totals.end_run(b, width);
     }
+    g_totals.end_run(b, width), gh_totals.end_run(b, width);
+    auto const g_total = g_totals.total.place(), gh_total = gh_totals.total.place();
+    b.each(width,
+           [=](std::int64_t i) { g_sum[i] = static_cast<C>(g_total[i]), gh_sum[i] = static_cast<C>(gh_total[i]); });
     if (dx) {
       b.sync();
       for (std::int64_t row = 0; row < s.batch; ++row) {

@@ -1010,7 +1010,7 @@ void conv2d_bias_gradient(Backend& backend, tensor_ref const& dy, tensor_ref con
     std::int64_t const plane = dy.dims[2] * dy.dims[3];
     backend.parallel_for(dy.dims[1], 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t c = begin; c < end; ++c) {
-        T sum = 0;
+        sum_t<T> sum = 0;
         for (std::int64_t n = 0; n < dy.dims[0]; ++n) {
           T const* const p = dy.as<T const>() + n * dy.strides[0] + c * dy.strides[1];
           sum += dense ? host_block{}.reduce_each(
@@ -1023,7 +1023,7 @@ void conv2d_bias_gradient(Backend& backend, tensor_ref const& dy, tensor_ref con
                              sum_op{});
         }
         T& out = db.as<T>()[c * db.strides[0]];
-        out = accumulate ? out + sum : sum;
+        out = static_cast<T>(accumulate ? out + sum : sum);
       }
     });
   });

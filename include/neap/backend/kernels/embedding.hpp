@@ -55,17 +55,23 @@ struct add_picked_rows {
       b.each(columns, [=](std::int64_t i) { to[i] = convert<T>(C(0)); });
       return;
     }
+    bool const many = last - first > sum_run;
     typename Block::template slots<C, tile> sums;
-    auto const total = sums.place();
+    typename Block::template slots<sum_t<C>, tile> of_runs;
+    auto const part = sums.place();
+    auto const total = of_runs.place();
     for (std::int64_t c = 0; c < columns; c += tile) {
       std::int64_t const n = columns - c < tile ? columns - c : tile;
       T const* const start = row_at<T const>(dy, position[first]) + c;
-      b.each(n, [=](std::int64_t i) { total[i] = static_cast<C>(start[i]); });
+      b.each(n, [=](std::int64_t i) { part[i] = static_cast<C>(start[i]); });
+      if (many) b.each(n, [=](std::int64_t i) { total[i] = 0; });
       for (std::int64_t k = first + 1; k < last; ++k) {
+        if ((k - first) % sum_run == 0) b.each(n, [=](std::int64_t i) { total[i] += part[i], part[i] = C(0); });
         T const* const g = row_at<T const>(dy, position[k]) + c;
-        b.each(n, [=](std::int64_t i) { total[i] += static_cast<C>(g[i]); });
+        b.each(n, [=](std::int64_t i) { part[i] += static_cast<C>(g[i]); });
       }
-      b.each(n, [=](std::int64_t i) { to[c + i] = convert<T>(total[i]); });
+      if (many) b.each(n, [=](std::int64_t i) { part[i] = static_cast<C>(total[i] + part[i]); });
+      b.each(n, [=](std::int64_t i) { to[c + i] = convert<T>(part[i]); });
     }
   }
 };

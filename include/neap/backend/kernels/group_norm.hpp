@@ -90,7 +90,7 @@ struct group_norm_backward_groups {
     C const m = static_cast<C const*>(o.mean)[b.id], r = static_cast<C const*>(o.rstd)[b.id];
     C* const by_normal = static_cast<C*>(o.sums) + sample * 2 * channels + first;
     C* const plain = by_normal + channels;
-    C a = C(0), s = C(0);
+    sum_t<C> a = 0, s = 0;
     for (std::int64_t k = 0; k < width; ++k) {
       T const *const gk = g + k * plane, *const xk = from + k * plane;
       C const gh = b.reduce_each(
@@ -107,7 +107,7 @@ struct group_norm_backward_groups {
       s += w * gh;
     }
     if (!o.dx) return;
-    C const n = static_cast<C>(length), mean_g = a / n, mean_gh = s / n;
+    C const n = static_cast<C>(length), mean_g = static_cast<C>(a) / n, mean_gh = static_cast<C>(s) / n;
     T* const to = static_cast<T*>(o.dx) + b.id * length;
     for (std::int64_t k = 0; k < width; ++k) {
       T const *const gk = g + k * plane, *const xk = from + k * plane;

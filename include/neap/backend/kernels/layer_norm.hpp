@@ -94,29 +94,52 @@ struct norm_backward_rows {
     std::int64_t const columns = o.columns, rows = o.rows, group = o.group;
     C* const dw = o.dweight ? static_cast<C*>(o.dweight) + b.id * columns : nullptr;
     C* const dc = o.dbias ? static_cast<C*>(o.dbias) + b.id * columns : nullptr;
-    if (dw) b.each(columns, [=](std::int64_t i) { dw[i] = C(0); });
-    if (dc) b.each(columns, [=](std::int64_t i) { dc[i] = C(0); });
-    std::int64_t const end = (b.id + 1) * group < rows ? (b.id + 1) * group : rows;
-    for (std::int64_t row = b.id * group; row < end; ++row) {
-      T const *const dy = row_at<T const>(o.dy, row), *const x = row_at<T const>(o.x, row);
-      T const* const w = static_cast<T const*>(o.weight);
-      C const m = o.centred ? static_cast<C const*>(o.mean)[row] : C(0), r = static_cast<C const*>(o.rstd)[row];
-      if (dw && dc) {
-        b.each(columns, [=](std::int64_t i) {
-          C const g = dy[i];
-          dw[i] += g * ((static_cast<C>(x[i]) - m) * r);
-          dc[i] += g;
-        });
-      } else if (dw) {
-        b.each(columns, [=](std::int64_t i) { dw[i] += static_cast<C>(dy[i]) * ((static_cast<C>(x[i]) - m) * r); });
-      } else if (dc) {
-        b.each(columns, [=](std::int64_t i) { dc[i] += static_cast<C>(dy[i]); });
-      }
+    std::int64_t const begin = b.id * group, end = begin + group < rows ? begin + group : rows;
+    for (std::int64_t first = begin; first < end; first += sum_run) {
+      std::int64_t const last = first + sum_run < end ? first + sum_run : end;
+      if (dw || dc) add_parameters(b, first == begin, first, last, dw, dc);
       if (!o.dx) continue;
-      T* const dx = row_at<T>(o.dx, row);
-      if (w) row_gradient(b, dx, x, m, r, [=](std::int64_t i) { return static_cast<C>(dy[i]) * static_cast<C>(w[i]); });
-      else row_gradient(b, dx, x, m, r, [=](std::int64_t i) { return static_cast<C>(dy[i]); });
+      for (std::int64_t row = first; row < last; ++row) {
+        T const *const dy = row_at<T const>(o.dy, row), *const x = row_at<T const>(o.x, row);
+        T const* const w = static_cast<T const*>(o.weight);
+        T* const dx = row_at<T>(o.dx, row);
+        C const m = mean_of(row), r = static_cast<C const*>(o.rstd)[row];
+        if (w)
+          row_gradient(b, dx, x, m, r, [=](std::int64_t i) { return static_cast<C>(dy[i]) * static_cast<C>(w[i]); });
+        else row_gradient(b, dx, x, m, r, [=](std::int64_t i) { return static_cast<C>(dy[i]); });
+      }
     }
+  }
+
+  NEAP_HD NEAP_INLINE C mean_of(std::int64_t row) const {
+    return o.centred ? static_cast<C const*>(o.mean)[row] : C(0);
+  }
+
+  template <class Block>
+  NEAP_HD NEAP_INLINE void add_parameters(Block& b, bool begins, std::int64_t first, std::int64_t last, C* dw,
+                                          C* dc) const {
+    C* const to[]{dw, dc};
+    norm_backward_rows const* const self = this;
+    add_rows(b, begins, first, last, o.columns, to,
+             [self, &b, dw, dc](std::int64_t row, std::int64_t column, std::int64_t n, auto const& part) {
+               T const* const dy = row_at<T const>(self->o.dy, row) + column;
+               T const* const x = row_at<T const>(self->o.x, row) + column;
+               C const m = self->mean_of(row), r = static_cast<C const*>(self->o.rstd)[row];
+               auto const by_normal = part[0], plain = part[1];
+               if (dw && dc) {
+                 b.each(n, [=](std::int64_t i) {
+                   C const g = dy[i];
+                   by_normal[i] += g * ((static_cast<C>(x[i]) - m) * r);
+                   plain[i] += g;
+                 });
+               } else if (dw) {
+                 b.each(n, [=](std::int64_t i) {
+                   by_normal[i] += static_cast<C>(dy[i]) * ((static_cast<C>(x[i]) - m) * r);
+                 });
+               } else {
+                 b.each(n, [=](std::int64_t i) { plain[i] += static_cast<C>(dy[i]); });
+               }
+             });
   }
 
   // dx = r (g - mean(g) - h mean(g h)) with h = (x - m) r and g = dy * weight; without mean(g) if not centred.

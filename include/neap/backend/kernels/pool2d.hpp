@@ -214,7 +214,7 @@ void average_forward(host_backend& backend, tensor_ref const& x, tensor_ref cons
       for (std::int64_t j = 0; j < y.dims[3]; ++j) {
         pool_span const b = w(j);
         std::int64_t const width = b.end - b.begin;
-        T sum = 0;
+        sum_t<T> sum = 0;
         for (std::int64_t r = a.begin; r < a.end; ++r) {
           T const* const row = in + r * x.strides[2] + b.begin * x.strides[3];
           if (dense && width >= host_block::lanes)
@@ -223,7 +223,7 @@ void average_forward(host_backend& backend, tensor_ref const& x, tensor_ref cons
           else
             for (std::int64_t k = 0; k < width; ++k) sum += row[k * x.strides[3]];
         }
-        out[i * y.strides[2] + j * y.strides[3]] = sum / static_cast<T>(a.whole * b.whole);
+        out[i * y.strides[2] + j * y.strides[3]] = static_cast<T>(sum) / static_cast<T>(a.whole * b.whole);
       }
     }
   });

@@ -1,6 +1,7 @@
 // Reductions over any set of axes. The reduced elements are cut into splits that depend on the shapes alone; each split
 // is reduced with fixed lanes, and the splits are combined in order: the same bits in every run and on any number of
 // threads. Where the last axis is reduced, lanes run along it; where it is kept (a bias gradient), they run across it.
+// Floats are combined in runs of few terms, and the runs in double: a sum of many has the error of a few roundings.
 #pragma once
 
 #include <neap/backend/host.hpp>
@@ -85,14 +86,20 @@ C neutral() {
   return floating ? std::numeric_limits<C>::infinity() : std::numeric_limits<C>::max();
 }
 
-/// A reduction as compiled loops, so that the walking around them is compiled once a type. `along` in pieces: `lanes`
-/// for pieces of whole lanes but the last one, from neutral lanes on; then `across` for each half of the lanes.
+/// Gives elements [first, first + count) of those that are reduced.
+template <class C>
+using term_maker = C const* (*)(void const* context, std::int64_t first, std::int64_t count);
+
+/// A reduction as compiled loops, so that the walking around them is compiled once a type.
 template <class C>
 struct reduce_loops {
   C neutral;
-  C (*along)(C const* x, std::int64_t n);               // of n elements
-  void (*across)(C* sums, C const* x, std::int64_t n);  // sums[i] = op(sums[i], x[i])
-  void (*lanes)(C* part, C const* x, std::int64_t n);   // part[i % host_block::lanes] = op(that, x[i])
+  C (*along)(C const* x, std::int64_t n);  // of n elements
+  /// sums[i] = op(... op(sums[i], x[i]), ...) for n columns of rows that are `stride` apart
+  void (*across)(C* sums, C const* x, std::int64_t stride, std::int64_t rows, std::int64_t n);
+  void (*join)(sum_t<C>* sums, C const* x, std::int64_t n);  // sums[i] = op(sums[i], x[i])
+  /// op of n elements that come in pieces, as `along`.
+  C (*made)(void const* context, term_maker<C> make, std::int64_t n);
 };
 
 template <class C, class Op>
@@ -101,25 +108,73 @@ __attribute__((noinline)) C reduce_along(C const* x, std::int64_t n) {
       n, neutral<C, Op>(), [=](std::int64_t i) { return x[i]; }, Op{});
 }
 template <class C, class Op>
-__attribute__((noinline)) void reduce_across(C* sums, C const* x, std::int64_t n) {
-  host_block{}.each(n, [=](std::int64_t i) { sums[i] = Op{}(sums[i], x[i]); });
+__attribute__((noinline)) void reduce_across(C* sums, C const* x, std::int64_t stride, std::int64_t rows,
+                                             std::int64_t n) {
+  host_block const block;
+  for (; rows >= 4; rows -= 4, x += 4 * stride) {
+    C const *const second = x + stride, *const third = second + stride, *const fourth = third + stride;
+    block.each(n, [=](std::int64_t i) {
+      C const two = Op{}(Op{}(sums[i], x[i]), second[i]);
+      sums[i] = Op{}(Op{}(two, third[i]), fourth[i]);
+    });
+  }
+  for (; rows > 0; --rows, x += stride) block.each(n, [=](std::int64_t i) { sums[i] = Op{}(sums[i], x[i]); });
 }
 template <class C, class Op>
-__attribute__((noinline)) void reduce_lanes(C* part, C const* x, std::int64_t n) {
-  constexpr int lanes = host_block::lanes;
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    NEAP_LANES
-    for (int j = 0; j < lanes; ++j) part[j] = Op{}(part[j], x[i + j]);
+__attribute__((noinline)) void reduce_join(sum_t<C>* sums, C const* x, std::int64_t n) {
+  host_block{}.each(n, [=](std::int64_t i) { sums[i] = Op{}(sums[i], static_cast<sum_t<C>>(x[i])); });
+}
+
+inline constexpr std::int64_t reduce_buffer = 512;  // terms that are made or converted at once
+
+template <class C, class Op>
+__attribute__((noinline)) C reduce_made(void const* context, term_maker<C> make, std::int64_t n) {
+  host_block::pieces<C, Op> all(neutral<C, Op>());
+  for (std::int64_t at = 0; at < n; at += reduce_buffer) {
+    std::int64_t const some = std::min(reduce_buffer, n - at);
+    C const* const x = make(context, at, some);
+    all.add_each(some, [=](std::int64_t i) { return x[i]; });
   }
-  for (int j = 0; j < static_cast<int>(n - i); ++j) part[j] = Op{}(part[j], x[i + j]);
+  return all.result();
 }
 template <class C, class Op>
 reduce_loops<C> loops_of() {
-  return {neutral<C, Op>(), &reduce_along<C, Op>, &reduce_across<C, Op>, &reduce_lanes<C, Op>};
+  return {neutral<C, Op>(), &reduce_along<C, Op>, &reduce_across<C, Op>, &reduce_join<C, Op>, &reduce_made<C, Op>};
 }
 
-inline constexpr std::int64_t reduce_buffer = 512;  // terms of other types that are combined at once
+/// Results side by side, to which rows of terms are added.
+template <class C>
+class reduced_columns {
+ public:
+  /// Of n columns.
+  reduced_columns(reduce_loops<C> const& op, std::int64_t n) : op_(op), n_(n) {
+    std::fill_n(part_, n, op.neutral);
+    std::fill_n(joined_, n, static_cast<sum_t<C>>(op.neutral));
+  }
+  void add(C const* x, std::int64_t stride, std::int64_t rows) {
+    for (std::int64_t row = 0; row < rows;) {
+      if (rows_ == sum_run) join();
+      std::int64_t const some = std::min<std::int64_t>(sum_run - rows_, rows - row);
+      op_.across(part_, x + row * stride, stride, some, n_);
+      row += some, rows_ += some;
+    }
+  }
+  void write(C* to) {
+    join();
+    std::transform(joined_, joined_ + n_, to, [](sum_t<C> x) { return static_cast<C>(x); });
+  }
+
+ private:
+  void join() {
+    op_.join(joined_, part_, n_);
+    std::fill_n(part_, n_, op_.neutral);
+    rows_ = 0;
+  }
+  reduce_loops<C> const& op_;
+  std::int64_t n_, rows_ = 0;
+  alignas(64) C part_[reduce_tile];
+  alignas(64) sum_t<C> joined_[reduce_tile];
+};
 
 /// The terms of a reduction as they lie in a tensor.
 template <class C>
@@ -131,40 +186,41 @@ struct tensor_terms {
     alignas(64) C room[reduce_buffer];
     strided terms = p.inner;
     terms.data = p.inner.at(base);
-    C total = op.neutral;
+    auto total = static_cast<sum_t<C>>(op.neutral);
     auto const add = [&](C const* x, std::int64_t n) {
       C const part = op.along(x, n);
-      op.across(&total, &part, 1);
+      op.join(&total, &part, 1);
     };
     if (p.element == dtype_of<C> && terms.strides[terms.rank - 1] == 1) {
       for_each_run(terms, first, last - first, [&](std::int64_t offset, std::int64_t n, std::int64_t) {
         add(reinterpret_cast<C const*>(terms.data) + offset, n);
       });
-      return total;
+      return static_cast<C>(total);
     }
     for (std::int64_t at = first; at < last; at += reduce_buffer) {
       std::int64_t const n = std::min(reduce_buffer, last - at);
       gather(terms, at, n, room);
       add(room, n);
     }
-    return total;
+    return static_cast<C>(total);
   }
-  /// sums[i] = op(sums[i], term) for terms [first, last) of n outputs side by side, from `column` of those at `base` on.
-  void across(std::int64_t base, std::int64_t column, std::int64_t n, std::int64_t first, std::int64_t last, C* sums,
-              reduce_loops<C> const& op) const {
-    alignas(64) C room[reduce_tile];
+  /// Adds terms [first, last) of n outputs side by side, from `column` of those at `base` on.
+  void across(std::int64_t base, std::int64_t column, std::int64_t n, std::int64_t first, std::int64_t last,
+              reduced_columns<C>& sums) const {
+    constexpr std::int64_t most = sum_run;  // rows that are converted at once
+    alignas(64) C room[most * reduce_tile];
     strided const row{p.data, p.element, 1, {p.width}, {p.kept_strides[p.kept - 1]}};
     bool const as_is = p.element == dtype_of<C> && row.strides[0] == 1;
     for_each_run(p.inner, first, last - first, [&](std::int64_t offset, std::int64_t length, std::int64_t stride) {
-      for (std::int64_t k = 0; k < length; ++k) {
-        strided here = row;
-        here.data = row.at(base + offset + k * stride);
-        C const* x = as_is ? reinterpret_cast<C const*>(here.data) + column : nullptr;
-        if (!x) {
-          gather(here, column, n, room);
-          x = room;
+      if (as_is) return sums.add(reinterpret_cast<C const*>(row.at(base + offset)) + column, stride, length);
+      for (std::int64_t k = 0; k < length; k += most) {
+        std::int64_t const rows = std::min(most, length - k);
+        for (std::int64_t r = 0; r < rows; ++r) {
+          strided here = row;
+          here.data = row.at(base + offset + (k + r) * stride);
+          gather(here, column, n, room + r * n);
         }
-        op.across(sums, x, n);
+        sums.add(room, n, rows);
       }
     });
   }
@@ -195,18 +251,13 @@ void reduce_partially(Backend& b, reduce_plan const& p, Terms const& terms, C* p
     return;
   }
   b.parallel_for(rows * p.splits * p.tiles, grain, [&](std::int64_t begin, std::int64_t end) {
-    host_block const block;
-    alignas(64) C total[reduce_tile];
     for (std::int64_t id = begin; id < end; ++id) {
       std::int64_t const tile = id % p.tiles, split = id / p.tiles % p.splits, outer = id / (p.tiles * p.splits);
       std::int64_t const first = p.terms * split / p.splits, last = p.terms * (split + 1) / p.splits;
       std::int64_t const column = tile * reduce_tile, n = std::min(reduce_tile, p.width - column);
-      C* const sums = total;
-      C const start = op.neutral;
-      block.each(n, [=](std::int64_t i) { sums[i] = start; });
-      terms.across(kept_offset(outer, p.kept - 1), column, n, first, last, sums, op);
-      C* const to = partial + split * p.outputs + outer * p.width + column;
-      block.each(n, [=](std::int64_t i) { to[i] = sums[i]; });
+      reduced_columns<C> sums(op, n);
+      terms.across(kept_offset(outer, p.kept - 1), column, n, first, last, sums);
+      sums.write(partial + split * p.outputs + outer * p.width + column);
     }
   });
 }
@@ -222,20 +273,19 @@ void reduce_as(Backend& b, reduce_plan const& p, Terms const& terms, tensor_ref 
   tensor_ref const dense{out.data, out.element, flat, {1}};
   strided const to = out.is_dense() ? view_through(flat, dense) : view_through(out.dims, out);
   b.parallel_for(p.outputs, 4096, [&](std::int64_t begin, std::int64_t end) {
-    host_block const block;
-    alignas(64) C total[reduce_tile];
-    C* const sums = total;
+    alignas(64) sum_t<C> total[reduce_tile];
+    alignas(64) C result[reduce_tile];
     for (std::int64_t at = begin; at < end; at += reduce_tile) {
       std::int64_t const n = std::min(reduce_tile, end - at);
       C const* x = partial + at;
-      block.each(n, [=](std::int64_t i) { sums[i] = x[i]; });
+      host_block{}.each(n, [=, t = total](std::int64_t i) { t[i] = static_cast<sum_t<C>>(x[i]); });
       for (std::int64_t split = 1; split < p.splits; ++split) {
         x += p.outputs;
-        op.across(sums, x, n);
+        op.join(total, x, n);
       }
-      if (divisor != 1)
-        block.each(n, [=](std::int64_t i) { sums[i] = static_cast<C>(sums[i] / static_cast<C>(divisor)); });
-      scatter(to, at, n, static_cast<C const*>(sums));
+      for (std::int64_t i = 0; i < n; ++i)
+        result[i] = static_cast<C>(divisor == 1 ? total[i] : total[i] / static_cast<sum_t<C>>(divisor));
+      scatter(to, at, n, static_cast<C const*>(result));
     }
   });
 }

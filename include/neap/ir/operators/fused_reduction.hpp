@@ -124,24 +124,21 @@ class program_terms {
 
   C along(std::int64_t base, std::int64_t first, std::int64_t last, neap::detail::reduce_loops<C> const& op) const {
     constexpr std::int64_t most = neap::detail::reduce_buffer;
-    constexpr int lanes = host_block::lanes;
-    static_assert(most % lanes == 0);
     alignas(64) C room[most];
-    C total = op.neutral;
-    auto const add = [&](C part) { op.across(&total, &part, 1); };
+    auto total = static_cast<sum_t<C>>(op.neutral);
     auto const& terms = plan_.inner;
     if (plan_.element == dtype_of<C>) {  // run by run
       neap::detail::for_each_run(terms, first, last - first, [&](std::int64_t offset, std::int64_t n, std::int64_t) {
-        alignas(64) C part[lanes];
-        std::fill_n(part, lanes, op.neutral);
-        for (std::int64_t at = 0; at < n; at += most) {
-          std::int64_t const some = std::min(most, n - at);
-          op.lanes(part, made(base + offset + at, some, room), some);
-        }
-        for (int width = lanes / 2; width > 0; width /= 2) op.across(part, part + width, width);
-        add(part[0]);
+        auto const make = [&](std::int64_t at, std::int64_t some) { return made(base + offset + at, some, room); };
+        C const part = op.made(
+            &make,
+            [](void const* context, std::int64_t at, std::int64_t some) {
+              return (*static_cast<decltype(make)*>(context))(at, some);
+            },
+            n);
+        op.join(&total, &part, 1);
       });
-      return total;
+      return static_cast<C>(total);
     }
     for (std::int64_t at = first; at < last; at += most) {
       std::int64_t const n = std::min(most, last - at);
@@ -150,13 +147,14 @@ class program_terms {
         made(base + offset, length, to);
         to += length;
       });
-      add(op.along(room, n));
+      C const part = op.along(room, n);
+      op.join(&total, &part, 1);
     }
-    return total;
+    return static_cast<C>(total);
   }
 
-  void across(std::int64_t base, std::int64_t column, std::int64_t n, std::int64_t first, std::int64_t last, C* sums,
-              neap::detail::reduce_loops<C> const& op) const {
+  void across(std::int64_t base, std::int64_t column, std::int64_t n, std::int64_t first, std::int64_t last,
+              neap::detail::reduced_columns<C>& sums) const {
     constexpr std::int64_t most = neap::detail::map_chunk;
     alignas(64) C room[most];
     neap::detail::for_each_run(
@@ -165,8 +163,7 @@ class program_terms {
           std::int64_t const together = stride == n && n > 0 ? std::max<std::int64_t>(1, most / n) : 1;
           for (std::int64_t k = 0; k < length; k += together) {
             std::int64_t const rows = std::min(together, length - k);
-            C const* const x = made(base + offset + k * stride + column, rows * n, room);
-            for (std::int64_t r = 0; r < rows; ++r) op.across(sums, x + r * n, n);
+            sums.add(made(base + offset + k * stride + column, rows * n, room), n, rows);
           }
         });
   }
