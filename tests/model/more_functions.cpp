@@ -734,3 +734,161 @@ TEST_CASE("quotients by numbers whose inverse is not a normal number") {
   CHECK(values_of(tensor::ones({1}) / -0.)[0] == -inf);
   CHECK(values_of(tensor::ones({1}) / inf)[0] == 0);
 }
+
+TEST_CASE("whole quotients and remainders are those of Python, of all sizes of numbers") {
+  std::vector<std::int64_t> const some{0,
+                                       1,
+                                       -1,
+                                       2,
+                                       -2,
+                                       3,
+                                       7,
+                                       -7,
+                                       10,
+                                       127,
+                                       -128,
+                                       1000003,
+                                       -1000003,
+                                       (1ll << 53) + 1,
+                                       -(1ll << 53) - 1,
+                                       (1ll << 62) + 12345,
+                                       -(1ll << 62) - 54321};
+  std::vector<std::int64_t> a, b, q, r;
+  for (auto x : some)
+    for (auto y : some) {
+      a.push_back(x), b.push_back(y);
+      if (y == 0) {
+        q.push_back(0), r.push_back(x);
+        continue;
+      }
+      auto whole = x / y, left = x % y;  // towards zero
+      if (left != 0 && (left < 0) != (y < 0)) --whole, left += y;
+      q.push_back(whole), r.push_back(left);
+    }
+  auto const n = static_cast<std::int64_t>(a.size());
+  auto const x = tensor::from(a, {n}), y = tensor::from(b, {n});
+  CHECK(quotient(x, y).values<std::int64_t>() == q);
+  CHECK(remainder(x, y).values<std::int64_t>() == r);
+  auto const small = tensor::from(std::vector<std::int32_t>{7, -7, 8}, {3});
+  CHECK(quotient(small, 3).type() == tensor_type{dtype::i32, {3}});
+  CHECK(quotient(small, 3).values<int>() == ints{2, -3, 2});
+  CHECK(remainder(small, -3).values<int>() == ints{-2, -1, -1});
+  CHECK(remainder(100, small).values<int>() == ints{2, -5, 4});
+  CHECK(quotient(tensor::from(std::vector<std::uint8_t>{255, 9}, {2}), 2).values<int>() == ints{127, 4});
+  told(__LINE__, message_of([&] { quotient(x, tensor::ones({n})); }), "quotient: takes whole numbers, got f32[");
+  told(__LINE__, message_of([&] { remainder(x, 0.5); }), "0.5");
+  told(__LINE__, message_of([&] { remainder(small, y); }), "element types differ");
+}
+
+TEST_CASE("abs and square of whole numbers; what is finite; the place of the smallest") {
+  for (dtype t : {dtype::i64, dtype::i32}) {
+    auto const x = cast(tensor::from(d{-3, 0, 4}, {3}), t);
+    CHECK(values_of(abs(x)) == d{3, 0, 4});
+    CHECK(values_of(square(x)) == d{9, 0, 16});
+    CHECK(square(x).element() == t);
+    CHECK(values_of(arg_min(x)) == d{0});
+    CHECK(values_of(cast(isfinite(x), dtype::f64)) == d{1, 1, 1});
+    CHECK(values_of(cast(isnan(x), dtype::f64)) == d{0, 0, 0});
+  }
+  CHECK(values_of(abs(tensor::from(std::vector<std::uint8_t>{200, 3}, {2}))) == d{200, 3});
+  auto const least = std::numeric_limits<std::int64_t>::min();
+  CHECK(values_of(arg_min(tensor::from(std::vector<std::int64_t>{5, least, least + 1, 7}, {4}))) == d{1});
+  CHECK(values_of(arg_min(tensor::from(std::vector<std::uint8_t>{5, 200, 0, 7}, {4}))) == d{2});
+  double const none = std::nan("");
+  for (dtype t : {dtype::f64, dtype::f32, dtype::bf16, dtype::f16}) {
+    auto const x = cast(tensor::from(d{1, none, inf, -inf, -0.0, 60000}, {2, 3}), t);
+    auto const is = [](tensor const& y) { return values_of(cast(y, dtype::f64)); };
+    CHECK(is(isnan(x)) == d{0, 1, 0, 0, 0, 0});
+    CHECK(is(isinf(x)) == d{0, 0, 1, 1, 0, 0});
+    CHECK(is(isfinite(x)) == d{1, 0, 0, 0, 1, 1});
+    CHECK(values_of(arg_min(x)) == d{1, 0});  // a NaN counts as it does in arg_max
+    CHECK(values_of(arg_min(x, 0)) == d{1, 0, 1});
+  }
+}
+
+TEST_CASE("scatter, repeat, linspace, pools of sequences: beside loops, with gradients") {
+  auto const x = random({4, 3}, 1), source = random({2, 3}, 2);
+  auto const places = tensor::from(std::vector<std::int64_t>{3, 0, 1, 0, 2, 2}, {2, 3});
+  auto right = values_of(x);
+  for (std::size_t k = 0; k < 6; ++k)
+    right[static_cast<std::size_t>(places.values<std::int64_t>()[k]) * 3 + k % 3] = values_of(source)[k];
+  CHECK(values_of(scatter(x, places, source)) == right);
+  CHECK(values_of(transpose(scatter(transpose(x), transpose(places), transpose(source), 1))) == right);
+  check_gradients([&](auto const& in) { return scatter(in[0], places, in[1]); }, {x, source});
+  for (dtype t : {dtype::bf16, dtype::f16}) {
+    auto const low = scatter(cast(x, t), places, cast(source, t));
+    CHECK(values_of(low) == values_of(cast(tensor::from(right, {4, 3}), t)));
+  }
+  told(__LINE__, message_of([&] { scatter(x, places, random({3, 2}, 1)); }), "must have one shape");
+
+  CHECK(repeat(x, {2, 1, 3}).shape() == shape{2, 4, 9});
+  auto const many = values_of(repeat(x, {2, 1, 3}));
+  for (std::size_t i = 0; i < many.size(); ++i) CHECK(many[i] == values_of(x)[i / 9 % 4 * 3 + i % 3]);
+  CHECK(values_of(repeat(tensor::from(d{1, 2}, {2}), {2})) == d{1, 2, 1, 2});
+  check_gradients([](auto const& in) { return repeat(in[0], {2, 3}); }, {x});
+  told(__LINE__, message_of([&] { repeat(x, {2}); }), "has more axes than");
+
+  CHECK(values_of(linspace(0, 1, 5, dtype::f64)) == d{0, 0.25, 0.5, 0.75, 1});
+  auto const steps = values_of(linspace(-1.1, 2.3, 1001, dtype::f64));
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    CHECK(std::abs(steps[i] - (-1.1 + 3.4 * static_cast<double>(i) / 1000)) < 1e-15);
+  CHECK((steps.front() == -1.1 && steps.back() == 2.3));
+  CHECK(linspace(5, 9, 1).values<float>() == std::vector<float>{5});
+  CHECK(linspace(0, 1, 0).count() == 0);
+  told(__LINE__, message_of([] { linspace(0, 1, -2); }), "got -2");
+
+  auto const line = random({2, 3, 7}, 3);
+  auto const pooled = values_of(max_pool1d(line, {.window = 3, .stride = 2}));
+  for (std::size_t i = 0; i < pooled.size(); ++i) {
+    auto const* const from = line.data<double>() + i / 3 * 7 + i % 3 * 2;
+    CHECK(pooled[i] == *std::max_element(from, from + 3));
+  }
+  CHECK(max_pool1d(line).shape() == shape{2, 3, 3});
+  auto const means = values_of(avg_pool1d(line, {.window = 7}));
+  for (std::size_t i = 0; i < means.size(); ++i) {
+    double total = 0;
+    for (std::size_t k = 0; k < 7; ++k) total += values_of(line)[i * 7 + k];
+    CHECK(means[i] == doctest::Approx(total / 7).epsilon(1e-14));
+  }
+  check_gradients([](auto const& in) { return max_pool1d(in[0], {.window = 3, .stride = 1, .padding = 1}); }, {line});
+  told(__LINE__, message_of([&] { max_pool1d(x); }), "max_pool1d: takes (n, c, l)");
+}
+
+TEST_CASE("losses by absolute differences and by log probabilities; numbers and orders by chance") {
+  auto const x = random({5, 4}, 1), y = random({5, 4}, 2);
+  double total = 0;
+  for (std::size_t i = 0; i < 20; ++i) total += std::abs(values_of(x)[i] - values_of(y)[i]);
+  CHECK(l1_loss(x, y).item<double>() == doctest::Approx(total / 20).epsilon(1e-14));
+  CHECK(l1_loss(x, y, loss_reduction::sum).item<double>() == doctest::Approx(total).epsilon(1e-14));
+  check_gradients([&](auto const& in) { return l1_loss(in[0], in[1]); }, {x, y});
+  told(__LINE__, message_of([&] { l1_loss(x, transpose(y)); }), "l1: shapes differ");
+
+  auto const classes = tensor::from(std::vector<std::int64_t>{2, -100, 0, 3, -100}, {5});
+  auto const logs = log_softmax(x);
+  double const mean = -(values_of(logs)[2] + values_of(logs)[8] + values_of(logs)[15]) / 3;
+  CHECK(nll_loss(logs, classes).item<double>() == doctest::Approx(mean).epsilon(1e-14));
+  CHECK(values_of(nll_loss(logs, classes, -100, loss_reduction::none))[1] == 0);
+  CHECK(nll_loss(logs, classes, -100, loss_reduction::sum).item<double>() == doctest::Approx(3 * mean).epsilon(1e-14));
+  CHECK(nll_loss(reshape(logs, {5, 1, 4}), reshape(classes, {5, 1})).item<double>() == doctest::Approx(mean));
+  check_gradients([&](auto const& in) { return nll_loss(in[0], classes); }, {x});
+
+  auto const draws = randint(-3, 4, {7000}, 5).values<std::int64_t>();
+  std::map<std::int64_t, int> counts;
+  for (auto k : draws) ++counts[k];
+  CHECK(counts.size() == 7);
+  CHECK((counts.begin()->first == -3 && counts.rbegin()->first == 3));
+  for (auto const& [k, count] : counts) CHECK(std::abs(count - 1000) < 5 * std::sqrt(1000 * 6 / 7.));
+  CHECK(randint(-3, 4, {7000}, 5).values<std::int64_t>() == draws);
+  CHECK(randint(-3, 4, {7000}, 6).values<std::int64_t>() != draws);
+  CHECK(randint(0, 2, {3, 3}, 1, dtype::u8).element() == dtype::u8);
+  auto const wide =
+      randint(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max(), {64}, 1);
+  CHECK(wide.values<std::int64_t>()[0] != wide.values<std::int64_t>()[1]);
+  std::map<std::vector<std::int64_t>, int> orders;
+  for (std::uint64_t seed = 0; seed < 2400; ++seed) ++orders[randperm(4, seed).values<std::int64_t>()];
+  CHECK(orders.size() == 24);
+  for (auto const& [order, count] : orders) CHECK(std::abs(count - 100) < 50);
+  CHECK(randperm(0, 1).count() == 0);
+  told(__LINE__, message_of([] { randint(4, 4, {1}, 1); }), "got 4, 4");
+  told(__LINE__, message_of([] { randperm(-1, 1); }), "got -1");
+}

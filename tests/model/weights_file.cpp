@@ -186,7 +186,7 @@ TEST_CASE("element types are the model's, or are cast where that is asked for") 
   CHECK(load(narrow, at / "f").message() ==
         at / "f" +
             ": does not fit the model: of another type \"w\" is f64[2,3] in the file, bf16[2,3] in the model, "
-            "\"b\" is f64[4] in the file, bf16[4] in the model");
+            "\"b\" is f64[4] in the file, bf16[4] in the model; load_options{.cast = true} casts");
   CHECK_FALSE(load(whole, at / "f", {.cast = true}));
   for (auto t : {dtype::f64, dtype::f32, dtype::bf16, dtype::f16}) {
     typed to(t);

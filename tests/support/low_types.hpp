@@ -101,6 +101,8 @@ inline std::vector<row> const& all_rows() {
     {"binary_cross_entropy", CALL(binary_cross_entropy_loss(x[0], x[1])), {{flat, 0.1, 0.9}, {flat, 0, 1}}},
     {"kl_divergence", CALL(kl_divergence_loss(x[0], x[1])), {{matrix, -3, 0}, {matrix, 0.1, 1}}, {1}, added},
     {"huber", CALL(huber_loss(x[0], x[1], 0.7)), {{flat}, {flat}}, wide},
+    {"l1", CALL(l1_loss(x[0], x[1])), {{flat}, {flat}}},
+    {"nll", CALL(nll_loss(x[0], x[1])), {{matrix}, {{100}, 0, 0, 128}}, {1}, added},
     {"smooth_l1", CALL(smooth_l1_loss(x[0], x[1], 0.01)), {{flat}, {flat}}, wide},
 
     {"embedding", CALL(embedding(x[0], x[1])), {{{7, 8}}, {flat, 0, 0, 7}}, {1}, added},
@@ -108,6 +110,8 @@ inline std::vector<row> const& all_rows() {
     {"index_select", CALL(index_select(x[0], x[1])), {{{5, 3}}, {{4000}, 0, 0, 5}}, {1}, added},
     {"index_add", CALL(index_add(x[0], x[1], x[2])), {{{5, 3}}, {{4000}, 0, 0, 5}, {{4000, 3}}}, {1}, added},
     {"index_add", CALL(index_add(x[0], x[1], x[2], 1)), {{{30, 5, 8}}, {{900}, 0, 0, 5}, {{30, 900, 8}}}, {1}, added},
+    {"scatter", CALL(scatter(x[0], x[1], x[2])), {{{4000, 3}}, {{50, 3}, 0, 0, 4000}, {{50, 3}}}, {1}, added},
+    {"repeat", CALL(repeat(x[0], {2, 1})), {{matrix}}, {1}, {.slope = 2, .of_largest = true}},
     {"flip", CALL(flip(x[0])), {{matrix}}}, {"roll", CALL(roll(x[0], {3}, {1})), {{matrix}}},
     {"topk", CALL(topk(x[0], 9).values), {{matrix}}}, {"sort", CALL(sort(x[0]).values), {{matrix}}},
 
@@ -121,6 +125,7 @@ inline std::vector<row> const& all_rows() {
     {"conv_transpose2d", CALL(conv_transpose2d(x[0], x[1], x[2])), {{image}, {{8, 6, 3, 3}}, {{6}}}, {1}, and_bias},
     {"conv_transpose1d", CALL(conv_transpose1d(x[0], x[1], x[2])), {{{4, 8, 400}}, {{8, 6, 3}}, {{6}}}, {1}, and_bias},
     {"max_pool2d", CALL(max_pool2d(x[0])), {{image}}}, {"avg_pool2d", CALL(avg_pool2d(x[0])), {{image}}},
+    {"max_pool1d", CALL(max_pool1d(x[0])), {{{4, 8, 400}}}}, {"avg_pool1d", CALL(avg_pool1d(x[0])), {{{4, 8, 400}}}},
     {"adaptive_avg_pool2d", CALL(adaptive_avg_pool2d(x[0], 3, 3)), {{image}}},
     {"interpolate", CALL(interpolate(x[0], 33, 27, {.bilinear = true})), {{image}}, {1}, added},
     {"batch_norm", CALL(batch_norm(x[0], x[1], x[2], tensor::zeros({8}, computed_in(x[0].element())), tensor::ones({8}, computed_in(x[0].element())))),

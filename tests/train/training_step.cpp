@@ -434,12 +434,7 @@ TEST_CASE("mistakes are told with the user's place") {
   CHECK(what.starts_with(place(line)));
   CHECK(what.find("A choice by data is neap::where(condition, a, b)") != std::string::npos);
 
-  what = message_of([&] {
-    line = __LINE__ + 1;
-    training_step(good, b, cross_entropy{}, sgd{}, {.micro_batches = 3});
-  });
-  CHECK(
-      what.starts_with(place(line) + "micro_batches = 3: the sample's tensor 0 f32[8,6] does not divide into 3 parts"));
+  CHECK(message_of([&] { training_step(good, b, cross_entropy{}, sgd{}, {.micro_batches = 3}); }) == "no error");
   what = message_of([&] {
     line = __LINE__ + 1;
     training_step(

@@ -198,6 +198,8 @@ executable<Ops, cuda_backend>::executable(plan<graph_type> p, std::span<source_b
       memory_of_step_(std::dynamic_pointer_cast<detail::cuda_step_memory>(options.device_memory)),
       seconds_(options.step_seconds),
       spans_(options.step_spans) {
+  if (options.watch != anomaly::none)
+    throw_error({"executable: execution_options::watch looks at results in the host's memory alone"});
   if (!options.memory.empty())
     throw_error({"executable: the memory is the host's, and the backend computes in a device's memory"});
   if (!owns_memory_ && !memory_of_step_) throw_error({"executable: the memory that is shared is no GPU's"});

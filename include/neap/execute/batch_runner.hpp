@@ -7,6 +7,7 @@
 #include <neap/core/is_instance.hpp>
 #include <neap/execute/executable.hpp>
 #include <neap/execute/plan_like.hpp>
+#include <neap/model/functions/movement.hpp>
 #include <neap/model/program.hpp>
 
 #include <algorithm>
@@ -212,6 +213,7 @@ class batch_runner {
   bound const* running_ = nullptr;             // what ran last: its outputs may be read
   std::uint64_t uses_ = 0;
   bool busy_ = false;               // a call is under way
+  std::vector<tensor> dense_;       // the batch's tensors that are views with gaps, by their numbers
   std::vector<byte_block> copies_;  // of the batch's tensors that lie in the arena, by their numbers
 };
 
@@ -236,12 +238,16 @@ auto batch_runner<Program, Ops, Backend>::bind(sample_ref batch, std::source_loc
   auto& b = size_of(batch, at);
   if (storages_elsewhere.load(std::memory_order_relaxed) > 0) b.settle_residents();
   each_tensor(batch, [&](std::size_t k, tensor const& x) {
-    if (!x.layout(at).is_dense())
-      refuse(at, "tensor " + std::to_string(k) + " of the batch is not dense: give contiguous(...)");
-    auto const from = x.ref(at);
+    tensor const* given = &x;
+    if (!x.layout(at).is_dense()) {
+      if (dense_.size() <= k) dense_.resize(k + 1);
+      dense_[k] = contiguous(x.detach(), at);
+      given = &dense_[k];
+    }
+    auto const from = given->ref(at);
     bool const is_written = lies_in(options_.memory, from.data) || b.writes_to(from.data);
     b.run->bind(b.inputs[k], is_written ? copied(k, from) : from.data);
-    b.hold(k, x);
+    b.hold(k, *given);
   });
   return b;
 }
@@ -284,7 +290,22 @@ auto batch_runner<Program, Ops, Backend>::size_of(sample_ref batch, std::source_
       refuse(at, "tensor " + std::to_string(k) + " of the batch is " + to_string(x.type()) + ", the sample's was " +
                      to_string(s) + (x.element() != s.element ? ": cast it" : ""));
   });
-  return planned(first().step.recipe->for_sample(batch.get(), batch.type(), first().step, at), at);
+  std::string differs;  // from the sample
+  each_tensor(batch, [&](std::size_t k, tensor const& x) {
+    if (differs.empty() && x.type(at) != sample[k])
+      differs = "tensor " + std::to_string(k) + " of the batch is " + to_string(x.type()) + ", the sample's was " +
+                to_string(sample[k]);
+  });
+  auto step = [&] {
+    try {
+      return first().step.recipe->for_sample(batch.get(), batch.type(), first().step, at);
+    } catch (error const& e) {
+      std::string const what = e.what();
+      if (what.find(": " + std::string(who_) + ":") != what.npos) throw;
+      refuse(at, differs + ": " + what);
+    }
+  }();
+  return planned(std::move(step), at);
 }
 
 template <class Program, class Ops, class Backend>

@@ -13,6 +13,7 @@
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/separate_compilation.hpp>
+#include <neap/execute/anomaly.hpp>
 #include <neap/execute/arena.hpp>
 #include <neap/execute/launch_list.hpp>
 #include <neap/execute/spill_file.hpp>
@@ -66,6 +67,9 @@ struct execution_options {
   std::vector<seconds_t>* step_seconds = nullptr;  // where each run writes the time of each of the plan's steps
   std::vector<step_span>* step_spans = nullptr;    // on a GPU: where each run writes when each of the steps ran
   size_options sizes{};                            // of batches other than the sample; for trainers and evaluators
+  anomaly watch =
+      anomaly::none;  // on the host: each result is looked through, and the first one that has such an element
+                      // throws, by name; weights may then have been updated in part
   bool graph = true;  // on a GPU: the step is captured as one CUDA graph and replayed; false: launched op by op
   std::shared_ptr<detail::shared_device_memory> device_memory{};  // of another executable; for trainers and evaluators
 };
@@ -155,8 +159,22 @@ class executable : detail::launch_list<Ops, Backend> {
     if (l.what == action::view) return;
     high_water_ = std::max(high_water_, l.top);
     if (l.what != action::compute) return;
-    if (seconds_) return run_timed(l);
-    base::launch_kernel(l);
+    if (seconds_) run_timed(l);
+    else base::launch_kernel(l);
+    if (watch_ != anomaly::none) watch(l);
+  }
+  void watch(launch const& l) const {
+    auto const& g = plan_.graph;
+    for (std::size_t j = 0; j < l.outputs; ++j) {
+      auto const& x = refs_[l.refs + l.inputs + j];
+      auto const bad = detail::first_bad(x, watch_);
+      if (bad.number < 0) continue;
+      op_id const o = plan_.steps[static_cast<std::size_t>(&l - launches_.data())].op;
+      std::string const name(g.name(o)), kind(g.facets(o).name);
+      throw_error({"the result of ", kind, name.empty() || name == kind ? std::string() : " " + name, ", ",
+                   g.type(g.output(o, static_cast<int>(j))), ", is ", bad.value, " at element ", bad.number, " of ",
+                   x.count()});
+    }
   }
   void run_timed(launch const& l) {
     auto const begin = std::chrono::steady_clock::now();
@@ -172,6 +190,7 @@ class executable : detail::launch_list<Ops, Backend> {
   std::vector<spill_file::ticket> tickets_;
   std::unique_ptr<spill_file> spill_;
   std::vector<seconds_t>* seconds_;
+  anomaly watch_;
   bytes_t high_water_ = 0;
   std::size_t steps_ = 0;
 };
@@ -181,7 +200,8 @@ executable<Ops, Backend>::executable(plan<graph_type> p, std::span<source_bindin
                                      execution_options const& options)
     : base(std::move(p), backend),
       arena_(options.memory.empty() ? plan_.arena_bytes - plan_.resident_bytes : 0),
-      seconds_(options.step_seconds) {
+      seconds_(options.step_seconds),
+      watch_(options.watch) {
   if constexpr (requires { Backend::runs_on_device; })
     static_assert(!Backend::runs_on_device, "neap: executables of a GPU are in another header: include neap/cuda.hpp");
   if (options.step_spans)

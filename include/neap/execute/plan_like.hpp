@@ -83,7 +83,8 @@ plan_found_within<basic_graph<Ops>> plan_within(basic_graph<Ops> const& g, bytes
     search.memory = like.options;
     search.iterations = iterations;
     search.stop = enough.get_token();
-    search.time = time_budget(std::chrono::duration<double>(until) - (clock::now() - begin));
+    search.time = time_budget(
+        std::max<std::chrono::duration<double>>(std::chrono::duration<double>(until) - (clock::now() - begin), {}));
     if (iterations == SIZE_MAX)
       search.progress = [&](search_progress const& p) {
         if (p.fits) enough.request_stop();

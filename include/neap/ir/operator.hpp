@@ -281,7 +281,10 @@ class dim_context {
 struct cut_context {
   std::span<tensor_layout const> in, out;           // of the whole op
   std::span<std::int32_t const> in_axis, out_axis;  // along which each is cut; -1: it is whole in every part
-  std::int64_t part = 0, parts = 1;                 // part number `part` of `parts` equal ones
+  std::int64_t from = 0, to = 1, of = 1;            // a part has from / of to `to` / of of each extent that is cut
+  /// How much of n is before the part, and how much it has; n is a multiple of `of`.
+  std::int64_t before(std::int64_t n) const { return n / of * from; }
+  std::int64_t share(std::int64_t n) const { return n / of * (to - from); }
 };
 
 // ---------------------------------------------------------------------------------------------- work
@@ -554,7 +557,8 @@ constexpr kernel_function<Backend> kernel_or_null() {
 
 /// Extents that are the first output's.
 inline void cut_dims(extents& dims, cut_context const& c) {
-  if (!c.out.empty() && c.out_axis[0] >= 0 && dims == c.out[0].type.dims) dims[c.out_axis[0]] /= c.parts;
+  if (!c.out.empty() && c.out_axis[0] >= 0 && dims == c.out[0].type.dims)
+    dims[c.out_axis[0]] = c.share(dims[c.out_axis[0]]);
 }
 
 /// Standard operators check layouts themselves, in their shape rules.

@@ -163,6 +163,7 @@ inline status plan_load(safetensors_file const& file, file_names const& known, s
   name_list missing("missing"), extra("not in the model"), other("of another type");
   auto const& all = file.header().tensors;
   std::vector<char> used(all.size());
+  bool casts = false;                                     // would help
   std::vector<std::pair<std::string, std::string>> tied;  // a name that was not needed, the one that was
   for (std::size_t i = 0; i < targets.size(); ++i) {
     auto const& [names, holder] = targets[i];
@@ -182,9 +183,10 @@ inline status plan_load(safetensors_file const& file, file_names const& known, s
     bool const are_floating = e->element.type && is_floating(*e->element.type) && is_floating(type.element);
     bool const may_cast = options.cast && are_floating, wants_cast = are_floating && e->has_shape(type.dims);
     if (e->has_shape(type.dims) && (e->element.type == type.element || may_cast)) p.moves.emplace_back(i, e);
-    else
-      other.add(e->name, " is " + to_string(*e) + " in the file, " + to_string(type) + " in the model" +
-                             (wants_cast ? ", load_options{.cast = true} casts" : ""));
+    else {
+      other.add(e->name, " is " + to_string(*e) + " in the file, " + to_string(type) + " in the model");
+      casts |= wants_cast;
+    }
   }
   for (auto const& e : all) {
     if (used[static_cast<std::size_t>(&e - all.data())]) continue;
@@ -201,6 +203,7 @@ inline status plan_load(safetensors_file const& file, file_names const& known, s
   if (!options.allow_missing) missing.append_to(wrong);
   if (!options.allow_extra) extra.append_to(wrong);
   other.append_to(wrong);
+  if (casts) wrong += "; load_options{.cast = true} casts";
   if (!wrong.empty()) {
     if (!options.allow_missing) wrong += known.advice(p.report.missing);
     return file.refuse("does not fit the model: " + wrong);

@@ -18,7 +18,8 @@ namespace neap::inline v0 {
 /// Recomputation and swapping in turn, for a link of `bytes_per_second` each way: at most 24 recomputations and 8 swaps
 /// of each candidate. A link of 0 bytes per second has no swaps. The planned program computes the same bits.
 constexpr auto default_moves_at(double bytes_per_second) {
-  return zip(rematerialize{} | truncate(24), swap{bytes_per_second} | truncate(bytes_per_second > 0 ? 8 : 0));
+  return zip(rematerialize{} | truncate(24),
+             swap{detail::link_rate(bytes_per_second)} | truncate(bytes_per_second > 0 ? 8 : 0));
 }
 
 /// The same for a link of 16 GB/s each way, as of PCIe.

@@ -15,6 +15,15 @@
 
 namespace neap::inline v0 {
 
+namespace detail {
+/// Throws neap::error with a number that is no link's rate.
+constexpr double link_rate(double bytes_per_second) {
+  if (!(bytes_per_second >= 0))
+    throw_error({"a link of ", bytes_per_second, " bytes per second: it is a number of at least 0; 0 never swaps"});
+  return bytes_per_second;
+}
+}  // namespace detail
+
 /// Store a storage's first value after its producer and load it for the readers from position `resume` on.
 struct swap_out {
   storage_id storage = nothing<storage_id>;
@@ -198,7 +207,7 @@ struct stall_for_stores {
 struct swap {
   double bytes_per_second = 16e9;  // of the link
 
-  constexpr permissions allows() const { return {.swap = bytes_per_second}; }
+  constexpr permissions allows() const { return {.swap = detail::link_rate(bytes_per_second)}; }
   template <class G>
     requires std::derived_from<G, op_graph>
   auto operator()(candidate<G> const& c) const {

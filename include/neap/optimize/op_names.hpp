@@ -18,7 +18,7 @@ template <class G>
 std::string name_of_op(G const& g, op_id o) {
   std::string s(g.facets(o).name);
   if (auto const* x = g.template as<op::opaque>(o)) s = std::string(g.text(x->target));
-  if (auto const n = g.name(o); !n.empty()) s += " " + std::string(n);
+  if (auto const n = g.name(o); !n.empty() && n != s) s += " " + std::string(n);
   return s + " #" + std::to_string(index(o));
 }
 

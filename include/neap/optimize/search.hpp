@@ -24,6 +24,22 @@ namespace neap::inline v0::detail {
 
 struct search_is_defined {};
 
+/// Throws neap::error for numbers of the options that no search can run with: among them negative ones, which became large.
+inline void require_counts(search_options const& o) {
+  constexpr auto most = static_cast<std::size_t>(PTRDIFF_MAX);
+  auto const refuse = [](char const* what, auto x, char const* why) {
+    throw_error({"optimize: ", what, " of ", x, ": ", why});
+  };
+  if (o.iterations > most && o.iterations != SIZE_MAX)
+    refuse("iterations", static_cast<std::ptrdiff_t>(o.iterations), "a number of at least 0");
+  if (o.width > most && o.width != SIZE_MAX)
+    refuse("width", static_cast<std::ptrdiff_t>(o.width), "a number of at least 0");
+  if (auto const n = static_cast<int>(o.threads); n < 0) refuse("threads", n, "a number of at least 0");
+  for (auto [what, x] : {std::pair{"progress_every", o.progress_every},
+                         std::pair{"seconds_an_op_afterwards", o.seconds_an_op_afterwards}})
+    if (!(x >= 0)) refuse(what, x, "a number of seconds, at least 0");
+}
+
 template <class G>
 optimized<G> search_from(G const& program, any_mutator<G> const& moves, cost_model_ref<G> cost,
                          schedule const& original, std::span<schedule const> seeds, search_options const& options,
@@ -33,6 +49,7 @@ optimized<G> search_from(G const& program, any_mutator<G> const& moves, cost_mod
   };
   check(original);
   for (auto const& s : seeds) check(s);
+  require_counts(options);
   if (auto const wrong = wrong_number(options.policy); !wrong.empty())
     throw_error({"optimize: search_policy: ", wrong});
   for (auto o : original.order) as_time(cost(program, o), o, "optimize");

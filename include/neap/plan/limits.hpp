@@ -2,24 +2,39 @@
 // budget for the search.
 #pragma once
 
+#include <neap/core/error.hpp>
 #include <neap/core/units.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <source_location>
 #include <type_traits>
 
 namespace neap::inline v0 {
 
-/// At most so many bytes at the peak, or so many times the original peak. Less than nothing, or not a number: nothing. A
-/// ratio is meant as it is written: 0.57 of 100 is 57, though the double next to it is smaller.
+namespace detail {
+/// Throws neap::error with a number that is no limit.
+[[noreturn]] inline void refuse_limit(char const* what, double x, char const* why, std::source_location at) {
+  throw_error(at, {what, " of ", x, ": ", why});
+}
+constexpr double checked_limit(char const* what, double x, char const* why, std::source_location at) {
+  return x >= 0 ? x : (refuse_limit(what, x, why, at), 0);
+}
+}  // namespace detail
+
+/// At most so many bytes at the peak, or so many times the original peak, up to 10. A ratio is meant as it is written: 0.57
+/// of 100 is 57, though the double next to it is smaller. Throws neap::error for other numbers, as the limits below do.
 struct memory_limit {
   bytes_t bytes = -1;  // negative: not given in bytes
   double ratio = -1;   // negative: not given as a ratio
 
   constexpr memory_limit() = default;
-  constexpr explicit memory_limit(bytes_t b) : bytes(b > 0 ? b : 0) {}
+  constexpr explicit memory_limit(bytes_t b, std::source_location at = std::source_location::current()) : bytes(b) {
+    if (b < 0)
+      detail::refuse_limit("a memory limit", static_cast<double>(b), "it is a number of bytes, at least 0", at);
+  }
   template <class T>
     requires std::is_floating_point_v<T>
   constexpr explicit memory_limit(T) {
@@ -28,9 +43,12 @@ struct memory_limit {
         "neap: a memory limit is a whole number of bytes, as memory_limit{2_GiB}; a part of what the step needs "
         "without a plan is memory_limit::of_original(0.4)");
   }
-  static constexpr memory_limit of_original(double r) {
+  static constexpr memory_limit of_original(double r, std::source_location at = std::source_location::current()) {
     memory_limit l;
-    l.ratio = r > 0 ? r : 0;
+    l.ratio = r;
+    if (!(r >= 0 && r <= 10))
+      detail::refuse_limit("memory_limit::of_original", r,
+                           "it is a ratio of what the step needs without a plan: 0.4 for 40 %", at);
     return l;
   }
   constexpr bytes_t resolve(bytes_t original) const {
@@ -41,7 +59,7 @@ struct memory_limit {
   }
 };
 
-/// At most so many seconds a step, or so many times the original latency. Less than nothing, or not a number: nothing.
+/// At most so many seconds a step, or so many times the original latency.
 struct latency_limit {
   seconds_t seconds = -1;
   double ratio = -1;
@@ -54,14 +72,14 @@ struct latency_limit {
                   "neap: a latency limit is latency_limit::in_seconds(0.25), or so many times what the step takes "
                   "without a plan, latency_limit::of_original(1.1)");
   }
-  static constexpr latency_limit in_seconds(seconds_t s) {
+  static constexpr latency_limit in_seconds(seconds_t s, std::source_location at = std::source_location::current()) {
     latency_limit l;
-    l.seconds = s > 0 ? s : 0;
+    l.seconds = detail::checked_limit("latency_limit::in_seconds", s, "it is a number of seconds, at least 0", at);
     return l;
   }
-  static constexpr latency_limit of_original(double r) {
+  static constexpr latency_limit of_original(double r, std::source_location at = std::source_location::current()) {
     latency_limit l;
-    l.ratio = r > 0 ? r : 0;
+    l.ratio = detail::checked_limit("latency_limit::of_original", r, "it is a ratio, at least 0", at);
     return l;
   }
   constexpr seconds_t resolve(seconds_t original) const {
@@ -75,7 +93,11 @@ struct time_budget {
   std::chrono::duration<double> limit{10};
   constexpr time_budget() = default;
   template <class Rep, class Period>
-  constexpr explicit time_budget(std::chrono::duration<Rep, Period> d) : limit(d) {}
+  constexpr explicit time_budget(std::chrono::duration<Rep, Period> d,
+                                 std::source_location at = std::source_location::current())
+      : limit(d) {
+    (void)detail::checked_limit("a time budget", limit.count(), "it is a number of seconds, at least 0", at);
+  }
   template <class Number>
     requires std::is_arithmetic_v<Number>
   constexpr explicit time_budget(Number) {

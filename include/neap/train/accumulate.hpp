@@ -36,7 +36,7 @@ struct loss_and_gradients {
 
 /// How a loss is differentiated.
 struct gradient_options {
-  std::int64_t parts = 1;                       // of the sample along axis 0, one after another
+  std::int64_t parts = 1;                       // of the sample along axis 0 at most, one after another
   bool keep_prediction = false;                 // as the output "prediction", where the loss takes it
   detail::step_numbers const* scale = nullptr;  // whose scale of the loss the gradients are made with, and freed of
   std::optional<dtype> precision{};             // that model and loss compute in (model/precision.hpp)
@@ -56,9 +56,6 @@ loss_and_gradients differentiated(loss_result made, std::vector<tensor> const& w
 
 /// The loss in the precision of the options; the loss itself is f32 at least.
 loss_result loss_in_precision(loss_call const& loss, gradient_options const& o);
-
-/// Throws neap::error if a tensor of the sample, whose place in it is `path`, does not divide into parts.
-void require_divisible(tensor const& x, std::string const& path, std::int64_t parts, std::source_location at);
 
 /// The random draws of a program that is traced by itself in the middle of a step: the keys go on, and the step is
 /// counted by the other program's clock.
@@ -93,9 +90,9 @@ loss_and_gradients accumulated_of(loss_call const& loss, model_ref model, std::v
 
 }  // namespace detail
 
-/// The loss of the sample, its outputs and gradients, equal to the whole sample's to rounding, over `parts` equal parts
-/// along axis 0; a tensor of the sample without axes goes with every part. Throws neap::error if a tensor of the sample
-/// does not divide, or the loss is no sum over the parts: the op, its line and why.
+/// The loss of the sample, its outputs and gradients, equal to the whole sample's to rounding, over parts along axis 0 whose
+/// extents differ by one sample at most. A tensor of the sample that does not divide as the others do (class weights, a mask)
+/// goes with every part. Throws neap::error if the loss is no sum over the parts: the op, its line and why.
 template <class Loss, class Model, class Sample>
 loss_and_gradients accumulated(Loss const& loss, Model& model, Sample const& sample, std::vector<tensor> const& weights,
                                gradient_options const& o = {},

@@ -1,4 +1,4 @@
-// Runs a traced loss over equal parts of the batch, one after another, as batch_use.hpp says what a part can make:
+// Runs a traced loss over parts of the batch, one after another, as batch_use.hpp says what a part can make:
 // first what is known before the parts, then part by part, then what is known after all of them. Ops are applied as the
 // program would apply them, at once or to the trace that is active: both see the same sequence of ops.
 #pragma once
@@ -39,7 +39,7 @@ class batch_parts {
   /// `weights`: the model's own tensors, which gradients are taken of. Throws neap::error, with the op and its line, if
   /// the loss is no sum over the parts.
   batch_parts(traced_loss const& t, std::vector<tensor> const& sample, std::vector<tensor> const& weights,
-              std::int64_t parts, std::source_location at);
+              batch_cut const& how, std::source_location at);
 
   /// What part i adds to the loss; empty if it adds nothing.
   tensor part(std::int64_t i);
@@ -99,7 +99,7 @@ class batch_parts {
   traced_loss const& t_;
   op_graph const& g_;
   batch_uses uses_;
-  std::int64_t parts_;
+  batch_cut how_;
   std::source_location at_;
   table<value_id, tensor> known_, late_;  // whole values before and after the parts
   table<value_id, bool> is_fixed_, is_collected_;

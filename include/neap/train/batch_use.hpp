@@ -1,5 +1,5 @@
 // How the values of a loss depend on the batch: what a part of the batch can make of each of them. A loss that is
-// traced for the whole batch is cut into equal parts of the batch by the operators' own dimension relations:
+// traced for the whole batch is cut into parts of the batch by the operators' own dimension relations:
 //
 //   whole    each part has all of it: it depends on no sample, or is known before the parts run
 //   piece    a part makes a piece of it along an axis
@@ -29,8 +29,21 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace neap::inline v0::detail {
+
+/// How a batch is cut: into `parts` whose extents differ by one sample at most. What is cut has extents that are multiples
+/// of `units`: of the parts, where they are equal, else of the samples.
+struct batch_cut {
+  std::int64_t parts = 1, units = 1;
+  std::int64_t from(std::int64_t part) const { return part * units / parts; }
+  bool cuts(std::int64_t extent) const { return extent % units == 0; }
+};
+/// The cuts of a sample into at most so many parts, of which the first that makes parts of the loss is meant. A sample of
+/// tensors has as many samples as the first extent that most of them have; tensors whose extents are no multiple of it go
+/// with every part.
+std::vector<batch_cut> cuts_of(std::span<tensor_type const> sample, std::int64_t parts);
 
 enum class batch_use : std::uint8_t { whole, piece, partial, mixed };
 
@@ -66,11 +79,11 @@ linearity linearity_in(op_graph const& g, op_id o, std::span<bool const> sums);
 
 class batch_uses {
  public:
-  /// `g`: a loss of the whole batch, whose ops are numbered in an order in which they can run; `sample`: the inputs
-  /// that are cut along axis 0; `outputs`: what else is read of the whole; no gradient goes through values of `fixed`.
+  /// `g`: a loss of the whole batch, whose ops are numbered in an order in which they can run; `sample`: the inputs,
+  /// which are cut along axis 0 where they divide; `outputs`: what else is read of the whole; no gradient goes through values of `fixed`.
   /// O(ops + edges) but for ops of many inputs.
   batch_uses(op_graph const& g, std::span<value_id const> sample, std::span<value_id const> outputs,
-             std::span<value_id const> fixed, std::int64_t parts);
+             std::span<value_id const> fixed, batch_cut const& how);
 
   batch_value const& of(value_id v) const { return values_[v]; }
   batch_run run(op_id o) const { return runs_[o]; }
@@ -111,7 +124,7 @@ class batch_uses {
 
   op_graph const& g_;
   std::span<value_id const> outputs_;
-  std::int64_t parts_;
+  batch_cut how_;
   table<value_id, batch_value> values_;
   table<op_id, batch_run> runs_;
   table<op_id, std::uint32_t> first_axis_;

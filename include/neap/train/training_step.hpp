@@ -19,11 +19,19 @@
 #include <neap/train/optimizer.hpp>
 #include <neap/train/step_numbers.hpp>
 
+#include <concepts>
 #include <limits>
 #include <memory>
 #include <optional>
 
 namespace neap::inline v0 {
+
+/// None, or mixed{...}; an element type alone stands for mixed{type}.
+struct step_precision : std::optional<mixed> {
+  using std::optional<mixed>::optional;
+  step_precision(std::optional<mixed> const& p) : std::optional<mixed>(p) {}
+  step_precision(dtype t) : std::optional<mixed>(mixed{t}) {}
+};
 
 struct training_options {
   double clip_norm = 0;                   // of all gradients together; 0: none
@@ -34,7 +42,7 @@ struct training_options {
   bool other_weights = false;             // the loss may depend on weights of other models, which stay as they are
   bool recover_activations = true;        // in the backward pass, in place of keeping them (activation_recovery.hpp)
   std::uint64_t seed = 0;                 // of dropout's draws
-  std::optional<mixed> precision{};       // the model computes in bf16 or f16 (mixed.hpp); none: as its weights are
+  step_precision precision{};             // the model computes in bf16 or f16 (mixed.hpp); none: as its weights are
   double loss_scale = 0;                  // the loss is differentiated times this, gradients are divided by it; 0: not
   pin_rules pins{};                       // of the step's ops and values, beside those in the model (ir/pin_rules.hpp)
   std::vector<parameter_group> groups{};  // weights with a rate or decay of their own; the first that matches counts
@@ -333,6 +341,15 @@ training_program<Ops> training_step(Model& model, Sample const& sample, Loss con
                                 &kept, &optimizer, detail::copy_of<function>, detail::copy_of<Optimizer>, options, at);
 }
 
+/// The compile-time error for a step without an optimizer.
+template <class Ops = standard_operators, class Model, class Sample, class Loss>
+training_program<Ops> training_step(Model&, Sample const&, Loss const&) {
+  static_assert(detail::never<Loss>,
+                "neap: a training step needs an optimizer behind the loss: "
+                "training_step(model, batch, loss, neap::adamw{.rate = 3e-4})");
+  return {};
+}
+
 /// What an eager step gives: the loss before the update, as a tensor, and what trainer has of its last step.
 class eager_result : public tensor {
  public:
@@ -370,6 +387,18 @@ eager_result eager_step(Model& model, Sample const& sample, Loss const& loss, Op
   std::decay_t<Loss> const& function = loss;  // a function by its address
   return detail::taken_step({detail::model_ref(model), {function, model, sample}, detail::optimizer_ref(optimizer)},
                             state, options, settings, at);
+}
+/// The compile-time errors for a step without an optimizer, and for one without a state.
+template <class Model, class Sample, class Loss, class Last>
+  requires(!std::same_as<Last, training_options>)
+eager_result eager_step(Model&, Sample const&, Loss const&, Last&) {
+  static_assert(!std::same_as<std::remove_const_t<Last>, training_state>,
+                "neap: an eager step needs an optimizer behind the loss: "
+                "eager_step(model, batch, loss, neap::adamw{.rate = 3e-4}, state)");
+  static_assert(
+      std::same_as<std::remove_const_t<Last>, training_state>,
+      "neap: an eager step needs a neap::training_state behind the optimizer, which lives as long as the training");
+  return {};
 }
 
 }  // namespace neap::inline v0

@@ -31,7 +31,7 @@ namespace neap::inline v0::op {
     while (k < c.in(0).rank() && c.in(0).dims[k] == 1) ++k;                                          \
     if (k < c.in(0).rank()) c.same(0, k, 0, k);                                                      \
   }                                                                                                  \
-  void cut(cut_context const& c) { first += c.part * (c.out[0].type.count() / c.parts); }
+  void cut(cut_context const& c) { first += c.before(c.out[0].type.count()); }
 
 /// g, step -> dx: drops what dropout with this key and step dropped.
 struct dropout_grad {

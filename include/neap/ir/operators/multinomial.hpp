@@ -23,7 +23,7 @@ struct multinomial {
   }
   void infer(shape_context& c) const;
   void relate(dim_context& c) const;
-  void cut(cut_context const& c) { first += c.part * (c.out[0].type.count() / count / c.parts); }
+  void cut(cut_context const& c) { first += c.before(c.out[0].type.count() / count); }
   work cost(work_context const& c) const;
   bytes_t workspace(work_context const& c) const { return neap::multinomial_workspace(c.in[0].type.dims); }
   void gradient(gradient_context&) const {}  // a place has no slope

@@ -136,7 +136,13 @@ void scalar_gradient(gradient_context& c, F const& f) {
 /// and f16.
 template <class Self>
 struct unary : scalar_function<1, true> {
-  void gradient(gradient_context& c) const { detail::scalar_gradient(c, static_cast<Self const&>(*this)); }
+  void gradient(gradient_context& c) const {
+    static_assert(
+        requires(Self const& f, float x) { f.slope(x); },
+        "neap: this operator of one tensor lacks its slope: template <class T> NEAP_HD T slope(T x) const; one without a "
+        "gradient is a neap::op::scalar_function<1, false>");
+    detail::scalar_gradient(c, static_cast<Self const&>(*this));
+  }
 };
 
 /// The slope of e^x is e^x: the gradient is g * y.

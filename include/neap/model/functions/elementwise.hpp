@@ -46,6 +46,16 @@ NEAP_FUNCTION_OF_ONE(floor)
 NEAP_FUNCTION_OF_ONE(round)
 #undef NEAP_FUNCTION_OF_ONE
 
+/// The whole quotient of whole numbers, rounded down, and what is left of a: a == b * quotient(a, b) + remainder(a, b). The
+/// remainder has the sign of b. A quotient by 0 is 0, and leaves a. Exact for all numbers of the type, but for the least one
+/// by -1.
+tensor quotient(operand const& a, operand const& b, std::source_location at = std::source_location::current());
+tensor remainder(operand const& a, operand const& b, std::source_location at = std::source_location::current());
+/// Where x is no number, is infinite, is neither. Booleans; of whole numbers: all false, all false, all true.
+tensor isnan(tensor const& x, std::source_location at = std::source_location::current());
+tensor isinf(tensor const& x, std::source_location at = std::source_location::current());
+tensor isfinite(tensor const& x, std::source_location at = std::source_location::current());
+
 /// The smallest whole number that is not below x. Steps (sign, floor, ceil, round) have slope 0 everywhere.
 tensor ceil(tensor const& x, std::source_location at = std::source_location::current());
 /// x, or the bound that it is beyond; a NaN stays one. Options: clamp(x, {.low = 0}). The slope at a bound is 0.

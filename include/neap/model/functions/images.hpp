@@ -11,6 +11,12 @@ namespace neap::inline v0 {
 /// The largest element, or the mean, of each window.
 tensor max_pool2d(tensor const& x, op::max_pool2d how = {}, std::source_location at = std::source_location::current());
 tensor avg_pool2d(tensor const& x, op::avg_pool2d how = {}, std::source_location at = std::source_location::current());
+/// The same of sequences (n, c, l). A stride of 0 is the window.
+struct pool1d_form {
+  std::int64_t window = 2, stride = 0, padding = 0;
+};
+tensor max_pool1d(tensor const& x, pool1d_form how = {}, std::source_location at = std::source_location::current());
+tensor avg_pool1d(tensor const& x, pool1d_form how = {}, std::source_location at = std::source_location::current());
 /// The mean of each of rows x columns nearly equal parts; 1 x 1 is global pooling.
 tensor adaptive_avg_pool2d(tensor const& x, std::int64_t rows = 1, std::int64_t columns = 1,
                            std::source_location at = std::source_location::current());

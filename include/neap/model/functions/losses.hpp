@@ -7,6 +7,7 @@
 #include <neap/ir/operators/loss.hpp>
 #include <neap/model/functions/elementwise.hpp>
 #include <neap/model/functions/movement.hpp>
+#include <neap/model/functions/picking.hpp>
 #include <neap/model/functions/reduction.hpp>
 
 namespace neap::inline v0 {
@@ -51,6 +52,14 @@ tensor huber_loss(tensor const& x, tensor const& y, double delta = 1, loss_reduc
 /// huber_loss / beta: d^2 / (2 beta) up to beta in absolute value, beyond it |d| - beta / 2; |d| where beta is 0.
 tensor smooth_l1_loss(tensor const& x, tensor const& y, double beta = 1, loss_reduction how = loss_reduction::mean,
                       std::source_location at = std::source_location::current());
+
+/// |x - y|
+tensor l1_loss(tensor const& x, tensor const& y, loss_reduction how = loss_reduction::mean,
+               std::source_location at = std::source_location::current());
+/// -x[target] of each row of log probabilities (..., classes), targets (...) of i64. Rows whose target is `ignored` are 0,
+/// and do not count in the mean.
+tensor nll_loss(tensor const& log_probabilities, tensor const& targets, std::int64_t ignored = -100,
+                loss_reduction how = loss_reduction::mean, std::source_location at = std::source_location::current());
 
 }  // namespace neap::inline v0
 

@@ -71,6 +71,11 @@ tensor triu(tensor const& x, std::int64_t diagonal = 0, std::source_location at 
 tensor arange(double start, double stop, double step = 1, dtype element = dtype::i64,
               std::source_location at = std::source_location::current());
 tensor arange(std::int64_t stop, dtype element = dtype::i64, std::source_location at = std::source_location::current());
+/// `count` numbers from start to stop, both included, at equal distances; each is rounded once.
+tensor linspace(double start, double stop, std::int64_t count, dtype element = dtype::f32,
+                std::source_location at = std::source_location::current());
+/// x so many times along each axis, one after another: repeat(x, {2, 1}). Missing leading axes are new ones.
+tensor repeat(tensor const& x, extents const& times, std::source_location at = std::source_location::current());
 /// rows x columns (no columns: as many as rows) with 1 on the diagonal, else 0.
 tensor eye(std::int64_t rows, std::int64_t columns = -1, dtype element = dtype::f32,
            std::source_location at = std::source_location::current());

@@ -16,6 +16,12 @@ tensor gather(tensor const& x, tensor const& index, std::int64_t axis = 0,
               std::source_location at = std::source_location::current());
 /// The first place of the largest element along an axis, which is then gone: i64.
 tensor arg_max(tensor const& x, std::int64_t axis = -1, std::source_location at = std::source_location::current());
+/// Likewise of the smallest element.
+tensor arg_min(tensor const& x, std::int64_t axis = -1, std::source_location at = std::source_location::current());
+/// x with y[..., index[..., k, ...], ...] = source[..., k, ...] along an axis; index (i64) and source have one shape, which is
+/// x's but for that axis. Places that come twice get the sum of what is sent there.
+tensor scatter(tensor const& x, tensor const& index, tensor const& source, std::int64_t axis = 0,
+               std::source_location at = std::source_location::current());
 /// Parts of x by their numbers along an axis: y[..., i, ...] = x[..., index[i], ...]; index (n).
 tensor index_select(tensor const& x, tensor const& index, std::int64_t axis = 0,
                     std::source_location at = std::source_location::current());

@@ -51,6 +51,12 @@ tensor step_of_draws(std::source_location at);
 /// In training each element is zero with probability p, the others are divided by 1 - p. Under neap::evaluation, x.
 tensor dropout(tensor const& x, double p, std::source_location at = std::source_location::current());
 
+/// Whole numbers of [low, high), each as likely as the others; and the numbers below n in an order by chance. From a seed:
+/// the same in every step.
+tensor randint(std::int64_t low, std::int64_t high, shape const& dims, std::uint64_t seed, dtype element = dtype::i64,
+               std::source_location at = std::source_location::current());
+tensor randperm(std::int64_t n, std::uint64_t seed, std::source_location at = std::source_location::current());
+
 struct multinomial_form {
   bool replacement = false;  // a place may be drawn again
   tensor step{};             // an i64 scalar; the draws are others where it is another number

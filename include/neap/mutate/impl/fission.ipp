@@ -170,8 +170,8 @@ NEAP_FUNC op_id part_builder::add_known(op_id o) {
       in_layouts_.push_back(g_.layout(v)), in_axes_.push_back(axes_.cuts_input(g_, o, i) ? axes_.axis(v) : -1);
     }
     for (auto v : g_.outputs(o)) out_layouts_.push_back(g_.layout(v)), out_axes_.push_back(axes_.axis(v));
-    f.cut(room.data(),
-          {span_of(in_layouts_), span_of(out_layouts_), span_of(in_axes_), span_of(out_axes_), part_, parts_});
+    f.cut(room.data(), {span_of(in_layouts_), span_of(out_layouts_), span_of(in_axes_), span_of(out_axes_), part_,
+                        part_ + 1, parts_});
   }
   for (bool const dense : {false, true}) {
     if (dense && !make_dense()) return nothing<op_id>;

@@ -82,14 +82,6 @@ NEAP_FUNC loss_and_gradients differentiated(loss_result made, std::vector<tensor
   return all;
 }
 
-NEAP_FUNC void require_divisible(tensor const& x, std::string const& path, std::int64_t parts,
-                                 std::source_location at) {
-  if (x.rank() > 0 && x.size(0) % parts != 0)
-    throw_error(context_access::place(at),
-                {"micro_batches = ", parts, ": the sample's tensor ", (path.empty() ? "" : path + " "), x.type(),
-                 " does not divide into ", parts, " parts along axis 0"});
-}
-
 NEAP_FUNC traced_loss finished_loss(tracer& t, loss_result const& made) {
   if (made.loss.is_empty())
     throw_error(context_access::place({}), {"training_step: the loss returns an empty tensor: it has no value"});
@@ -112,14 +104,23 @@ NEAP_FUNC traced_loss finished_loss(tracer& t, loss_result const& made) {
 NEAP_FUNC loss_and_gradients accumulate_parts(traced_loss const& traced, std::vector<tensor> const& sample,
                                               std::vector<tensor> const& weights, gradient_options const& o,
                                               std::source_location at) {
-  batch_parts run(traced, sample, weights, o.parts, at);
+  std::vector<tensor_type> types;
+  for (auto const& x : sample) types.push_back(x.type());
+  auto const cuts = cuts_of(types, o.parts);
+  auto const makes_parts = [&](batch_cut const& c) {
+    batch_uses const uses(traced.program, span_of(traced.inputs), span_of(traced.outputs), span_of(traced.fixed), c);
+    return c.parts == 1 || uses.of(traced.loss).use == batch_use::partial;
+  };
+  auto const found = std::find_if(cuts.begin(), cuts.end(), makes_parts);
+  auto const cut = found != cuts.end() ? *found : cuts.front();
+  batch_parts run(traced, sample, weights, cut, at);
   loss_and_gradients total{{}, {}, std::vector<tensor>(weights.size())};
   auto const add = [](tensor& sum, tensor const& x) {  // bf16 and f16 in f32, rounded once at the end
     tensor const term = is_low(x.element()) ? cast(x, dtype::f32) : x;
     sum = sum.is_empty() ? term : sum + term;
   };
   auto loss_type = dtype::f32;
-  for (std::int64_t i = 0; i < o.parts; ++i) {
+  for (std::int64_t i = 0; i < cut.parts; ++i) {
     tensor share = run.part(i);
     if (share.is_empty()) continue;
     auto p = differentiated({std::move(share), {}}, weights, o);
@@ -149,9 +150,8 @@ NEAP_FUNC loss_result loss_in_precision(loss_call const& loss, gradient_options 
 
 NEAP_FUNC traced_loss trace_loss(loss_call const& loss, model_ref model, gradient_options const& o,
                                  std::vector<tensor>& tensors, std::source_location at) {
-  loss.sample().tensors().each_tensor([&](tensor const& x, std::string const& path) {
+  loss.sample().tensors().each_tensor([&](tensor const& x, std::string const&) {
     if (x.is_empty()) return;
-    require_divisible(x, path, o.parts, at);
     tensors.push_back(x);
   });
   draws_apart const draws;

@@ -8,11 +8,11 @@
 namespace neap::inline v0::detail {
 
 NEAP_FUNC batch_parts::batch_parts(traced_loss const& t, std::vector<tensor> const& sample,
-                                   std::vector<tensor> const& weights, std::int64_t parts, std::source_location at)
+                                   std::vector<tensor> const& weights, batch_cut const& how, std::source_location at)
     : t_(t),
       g_(t.program),
-      uses_(g_, span_of(t.inputs), span_of(t.outputs), span_of(t.fixed), parts),
-      parts_(parts),
+      uses_(g_, span_of(t.inputs), span_of(t.outputs), span_of(t.fixed), how),
+      how_(how),
       at_(at),
       known_(g_.value_count()),
       late_(g_.value_count()),
@@ -63,7 +63,7 @@ NEAP_FUNC void batch_parts::refuse(batch_value const& x) const {
       : x.why == mixing::written ? " writes what depends on the batch, and it is read afterwards"
                                  : " is not linear in a sum over the batch, which is known after all parts only";
   throw_error(place.line() ? place : context_access::place(at_),
-              {"micro_batches = ", parts_, " would not give the whole batch's loss: ", what, why,
+              {"micro_batches = ", how_.parts, " would not give the whole batch's loss: ", what, why,
                ". Use micro_batches = 1, or a loss that is a sum over samples"});
 }
 
@@ -88,7 +88,8 @@ NEAP_FUNC std::vector<tensor> batch_parts::apply_op(op_id o, std::vector<tensor>
     }
     auto const all = span_of(layouts);
     auto const arity = g_.inputs(o).size();
-    facets.cut(copy.data(), {all.first(arity), all.subspan(arity), uses_.input_axes(o), span_of(out_axes), i, parts_});
+    facets.cut(copy.data(), {all.first(arity), all.subspan(arity), uses_.input_axes(o), span_of(out_axes), how_.from(i),
+                             how_.from(i + 1), how_.units});
   }
   auto const& place = t_.places[index(o)];
   auto const at = place.line() ? place : at_;
@@ -99,8 +100,8 @@ NEAP_FUNC std::vector<tensor> batch_parts::apply_op(op_id o, std::vector<tensor>
 }
 
 NEAP_FUNC tensor batch_parts::piece_of(tensor const& x, std::int32_t axis, std::int64_t i) const {
-  auto const n = x.size(axis) / parts_;
-  tensor const piece = slice(x, axis, i * n, (i + 1) * n, at_);
+  auto const n = x.size(axis) / how_.units;
+  tensor const piece = slice(x, axis, how_.from(i) * n, how_.from(i + 1) * n, at_);
   return axis == 0 ? piece : contiguous(piece, at_);
 }
 
@@ -125,7 +126,7 @@ NEAP_FUNC void batch_parts::run_before() {
       for (auto v : g_.outputs(o))
         if (g_.role(g_.record(g_.storage(v)).first) == role::weight)
           throw_error(context_access::place(t_.places[k].line() ? t_.places[k] : at_),
-                      {"micro_batches = ", parts_,
+                      {"micro_batches = ", how_.parts,
                        ": the loss writes a weight in place, which parts of the batch "
                        "read: use micro_batches = 1"});
     }
@@ -212,7 +213,7 @@ NEAP_FUNC void batch_parts::keep_old_values(op_id o) {
 
 NEAP_FUNC tensor batch_parts::sweep(value_id v) {
   std::vector<tensor> all;
-  for (std::int64_t i = 0; i < parts_; ++i) all.push_back(run_part(i, {v}).front());
+  for (std::int64_t i = 0; i < how_.parts; ++i) all.push_back(run_part(i, {v}).front());
   if (uses_.of(v).use == batch_use::piece) return concat(all, uses_.of(v).axis, at_);
   tensor sum = all[0];
   for (std::size_t i = 1; i < all.size(); ++i) sum = combined(uses_.of(v).how, sum, all[i]);
@@ -282,7 +283,7 @@ NEAP_FUNC std::vector<tensor> batch_parts::run_in_part(op_id o, std::int64_t i, 
   if (uses_.combined(o) == combine::mean)
     for (std::size_t j = 0; j < made.size(); ++j)
       if (uses_.of(g_.output(o, static_cast<int>(j))).use == batch_use::partial)
-        made[j] = made[j] * (1 / static_cast<double>(parts_));
+        made[j] = made[j] * (static_cast<double>(how_.from(i + 1) - how_.from(i)) / static_cast<double>(how_.units));
   return made;
 }
 

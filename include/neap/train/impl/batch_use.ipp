@@ -5,6 +5,8 @@
 
 #include <neap/core/separate_compilation.hpp>
 
+#include <algorithm>
+
 namespace neap::inline v0::detail {
 
 NEAP_FUNC linearity linearity_in(op_graph const& g, op_id o, std::span<bool const> sums) {
@@ -23,11 +25,36 @@ NEAP_FUNC linearity linearity_in(op_graph const& g, op_id o, std::span<bool cons
   return linearity::none;
 }
 
+NEAP_FUNC std::vector<batch_cut> cuts_of(std::span<tensor_type const> sample, std::int64_t parts) {
+  struct extent {
+    std::int64_t samples;
+    int tensors;
+  };
+  std::vector<extent> all;
+  for (auto const& t : sample) {
+    if (t.rank() == 0) continue;
+    auto const same = std::find_if(all.begin(), all.end(), [&](extent const& e) { return e.samples == t.dims[0]; });
+    if (same != all.end()) ++same->tensors;
+    else all.push_back({t.dims[0], 1});
+  }
+  std::stable_sort(all.begin(), all.end(), [&](extent const& a, extent const& b) {
+    bool const one = a.samples % parts == 0, other = b.samples % parts == 0;
+    return a.tensors != b.tensors ? a.tensors > b.tensors : one && !other;
+  });
+  std::vector<batch_cut> cuts;
+  for (auto const& e : all) {
+    auto const n = std::max<std::int64_t>(std::min(parts, e.samples), 1);
+    cuts.push_back({n, n == 1 ? INT64_MAX : e.samples % n == 0 ? n : e.samples});  // one sample is not cut
+  }
+  if (cuts.empty()) cuts.push_back({1, INT64_MAX});
+  return cuts;
+}
+
 NEAP_FUNC batch_uses::batch_uses(op_graph const& g, std::span<value_id const> sample, std::span<value_id const> outputs,
-                                 std::span<value_id const> fixed, std::int64_t parts)
+                                 std::span<value_id const> fixed, batch_cut const& how)
     : g_(g),
       outputs_(outputs),
-      parts_(parts),
+      how_(how),
       values_(g.value_count(), batch_value{}),
       runs_(g.op_count(), batch_run::once),
       first_axis_(g.op_count(), 0),
@@ -41,7 +68,7 @@ NEAP_FUNC batch_uses::batch_uses(op_graph const& g, std::span<value_id const> sa
   for (auto v : sample) {
     auto& x = values_[v];
     x.sampled = true;
-    if (g.type(v).rank() > 0) x.use = batch_use::piece, x.axis = 0;
+    if (g.type(v).rank() > 0 && how.cuts(g.type(v).dims[0])) x.use = batch_use::piece, x.axis = 0;
   }
   for (auto o : g.ops()) enter(o);
 }
@@ -98,11 +125,11 @@ NEAP_FUNC bool batch_uses::complete(op_id o, std::span<dim_link const> all, cut&
   for (std::size_t j = 0; j < c.out.size(); ++j) {
     pieces = pieces || c.out[j] >= 0;
     if (c.out[j] < 0 && !c.reduces) return false;
-    if (c.out[j] >= 0 && g_.type(g_.output(o, static_cast<int>(j))).dims[c.out[j]] % parts_ != 0) return false;
+    if (c.out[j] >= 0 && !how_.cuts(g_.type(g_.output(o, static_cast<int>(j))).dims[c.out[j]])) return false;
   }
   for (std::size_t i = 0; i < in.size(); ++i) {
     if (c.in[i] < 0) continue;
-    if (g_.type(in[i]).dims[c.in[i]] % parts_ != 0) return false;
+    if (!how_.cuts(g_.type(in[i]).dims[c.in[i]])) return false;
     bool piece = false, reduced = false;
     for (auto const& l : all)
       if (static_cast<std::size_t>(l.input) == i && l.in_axis == c.in[i]) (l.output < 0 ? reduced : piece) = true;
@@ -126,7 +153,7 @@ NEAP_FUNC bool batch_uses::stacks(op_id o, cut& c) const {
   shape stacked = dims;
   if (dims.rank() == max_rank) return false;
   stacked.insert(k, static_cast<std::int64_t>(parts.size()));
-  if (g_.type(g_.output(reader)).dims != stacked || dims[k] % parts_ != 0) return false;
+  if (g_.type(g_.output(reader)).dims != stacked || !how_.cuts(dims[k])) return false;
   bool pieces = false;
   for (auto v : parts) {
     auto const& x = values_[v];

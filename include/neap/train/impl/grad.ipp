@@ -252,9 +252,11 @@ namespace detail {
 
 NEAP_FUNC void recorded_graph::require_history(tensor const& t, std::source_location at) {
   if (!t.node()->facets && t.node()->of_gradient)
-    throw_error(context_access::place(at),
-                {"grad: the loss depends on a gradient, ", t.type(),
-                 ", through which no other one goes where ops run at once: trace the step, or detach() it"});
+    throw_error(
+        context_access::place(at),
+        {"grad: the loss depends on a gradient or a result of a compiled function, ", t.type(),
+         ", which has no history where ops run at once: take the gradient inside the compiled function, trace the "
+         "step, or detach() it"});
 }
 
 NEAP_FUNC void recorded_graph::place(value_id v, tensor_value const& x, bool counts) {

@@ -21,11 +21,12 @@ NEAP_FUNC part_kinds kinds_of(std::initializer_list<model_ref> parts) {
 
 NEAP_FUNC void refuse_parts(error const& e, part_kinds const& inputs, part_kinds const& target) {
   std::string what = e.what();
-  bool const of_types = what.find("element types differ") != what.npos || what.find("needs f") != what.npos ||
-                        what.find("floating") != what.npos || what.find("i64") != what.npos;
-  bool const swapped = (inputs.whole && !inputs.floats && target.floats && !target.whole) ||
-                       (inputs.floats && !inputs.whole && target.whole && !target.floats);
-  if (!swapped || !of_types) throw;
+  auto const names = [&](char const* text) { return what.find(text) != what.npos; };
+  bool const wants_floats = names("element types differ") || names("needs f") || names("floating");
+  bool const wants_whole = names("i64");
+  bool const swapped = (inputs.whole && !inputs.floats && target.floats && !target.whole && wants_floats) ||
+                       (inputs.floats && !inputs.whole && target.whole && !target.floats && wants_whole);
+  if (!swapped) throw;
   if (auto const behind = what.find(": are whole numbers"); behind != what.npos) what.resize(behind);
   if (auto const behind = what.find(": cast"); behind != what.npos) what.resize(behind);
   throw_error(context_access::place({}),

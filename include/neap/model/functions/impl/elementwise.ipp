@@ -80,8 +80,6 @@ NEAP_FUNCTION_OF_ONE(log)
 NEAP_FUNCTION_OF_ONE(sqrt)
 NEAP_FUNCTION_OF_ONE(rsqrt)
 NEAP_FUNCTION_OF_ONE(reciprocal)
-NEAP_FUNCTION_OF_ONE(abs)
-NEAP_FUNCTION_OF_ONE(square)
 NEAP_FUNCTION_OF_ONE(tanh)
 NEAP_FUNCTION_OF_ONE(sigmoid)
 NEAP_FUNCTION_OF_ONE(relu)
@@ -94,6 +92,79 @@ NEAP_FUNCTION_OF_ONE(sign)
 NEAP_FUNCTION_OF_ONE(floor)
 NEAP_FUNCTION_OF_ONE(round)
 #undef NEAP_FUNCTION_OF_ONE
+
+NEAP_FUNC tensor abs(tensor const& x, std::source_location at) {
+  if (x.is_empty() || is_floating(x.element()) || x.element() == dtype::boolean) return apply(op::abs{}, {x}, at);
+  place_scope const here(at, "abs");
+  return x.element() == dtype::u8 ? x : maximum(x, neg(x));
+}
+
+NEAP_FUNC tensor square(tensor const& x, std::source_location at) {
+  if (x.is_empty() || is_floating(x.element()) || x.element() == dtype::boolean) return apply(op::square{}, {x}, at);
+  place_scope const here(at, "square");
+  return mul(x, x);
+}
+
+namespace detail {
+/// The quotient and the remainder of i64.
+NEAP_FUNC std::pair<tensor, tensor> divided(char const* who, operand const& a, operand const& b,
+                                            std::source_location at) {
+  place_scope const here(at, who);
+  auto const& typed = a.is_tensor() ? a.get() : b.get();
+  for (auto const* x : {&a, &b})
+    if (x->is_tensor() &&
+        (x->get().is_empty() || is_floating(x->get().element()) || x->get().element() == dtype::boolean))
+      throw_error(context_access::place(at),
+                  {who, ": takes whole numbers, got ",
+                   x->get().is_empty() ? std::string("an empty tensor") : to_string(x->get().type())});
+  auto const wide = [&](operand const& x) {
+    return cast(x.is_tensor() ? x.get() : number_beside(who, typed, x.number(), at), dtype::i64);
+  };
+  if (a.is_tensor() && b.is_tensor() && a.get().element() != b.get().element())
+    throw_error(context_access::place(at),
+                {who, ": the element types differ: ", a.get().type(), " and ", b.get().type()});
+  tensor const n = wide(a), d = wide(b);
+  tensor const by = where(equal(d, 0), 1, d);
+  // A quotient of doubles is off by 2^-52 of itself: what it leaves is small, and divided once more.
+  constexpr double most = 9223372036854774784.;  // the largest double that is an i64
+  auto const estimate = [&](tensor const& x) {
+    return cast(clamp(floor(cast(x, dtype::f64) / cast(by, dtype::f64)), -most, most), dtype::i64);
+  };
+  tensor q = estimate(n);
+  q = q + estimate(n - q * by);
+  tensor r = n - q * by;
+  tensor const is_above =
+      logical_and(not_equal(r, 0), logical_xor(less(r, 0), less(by, 0)));  // than it may be: q is too large
+  q = q - cast(is_above, dtype::i64), r = r + where(is_above, by, 0);
+  tensor const is_below = logical_not(less(abs(r), maximum(abs(by), 1)));  // a whole divisor is left
+  q = q + cast(is_below, dtype::i64), r = r - where(is_below, by, 0);
+  tensor const none = equal(d, 0);
+  return {cast(where(none, 0, q), typed.element()), cast(where(none, n, r), typed.element())};
+}
+}  // namespace detail
+
+NEAP_FUNC tensor quotient(operand const& a, operand const& b, std::source_location at) {
+  return detail::divided("quotient", a, b, at).first;
+}
+
+NEAP_FUNC tensor remainder(operand const& a, operand const& b, std::source_location at) {
+  return detail::divided("remainder", a, b, at).second;
+}
+
+NEAP_FUNC tensor isnan(tensor const& x, std::source_location at) {
+  place_scope const here(at, "isnan");
+  return not_equal(x, x);
+}
+
+NEAP_FUNC tensor isinf(tensor const& x, std::source_location at) {
+  place_scope const here(at, "isinf");
+  return logical_and(equal(x, x), logical_not(isfinite(x)));
+}
+
+NEAP_FUNC tensor isfinite(tensor const& x, std::source_location at) {
+  place_scope const here(at, "isfinite");
+  return equal(x - x, x - x);
+}
 
 NEAP_FUNC tensor ceil(tensor const& x, std::source_location at) {
   place_scope const here(at, "ceil");

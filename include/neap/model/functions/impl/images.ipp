@@ -17,6 +17,28 @@ NEAP_FUNC tensor avg_pool2d(tensor const& x, op::avg_pool2d how, std::source_loc
   return apply(how, {contiguous(x)});
 }
 
+namespace detail {
+/// A pool of images with one row.
+template <class Op>
+tensor pool_of_rows(char const* who, tensor const& x, pool1d_form how, std::source_location at) {
+  place_scope const here(at, who);
+  if (x.is_empty() || x.rank() != 3)
+    throw_error(context_access::place(at),
+                {who, ": takes (n, c, l), got ", x.is_empty() ? std::string("an empty tensor") : to_string(x.type())});
+  Op o;
+  o.window = {1, how.window}, o.stride = {1, how.stride == 0 ? how.window : how.stride}, o.padding = {0, how.padding};
+  return squeeze(apply(o, {contiguous(unsqueeze(x, 2))}), 2);
+}
+}  // namespace detail
+
+NEAP_FUNC tensor max_pool1d(tensor const& x, pool1d_form how, std::source_location at) {
+  return detail::pool_of_rows<op::max_pool2d>("max_pool1d", x, how, at);
+}
+
+NEAP_FUNC tensor avg_pool1d(tensor const& x, pool1d_form how, std::source_location at) {
+  return detail::pool_of_rows<op::avg_pool2d>("avg_pool1d", x, how, at);
+}
+
 NEAP_FUNC tensor adaptive_avg_pool2d(tensor const& x, std::int64_t rows, std::int64_t columns,
                                      std::source_location at) {
   place_scope const here(at, "adaptive_avg_pool2d");

@@ -77,7 +77,27 @@ NEAP_FUNC tensor smooth_l1_loss(tensor const& x, tensor const& y, double beta, l
   if (x.shape() != y.shape())
     throw_error(context_access::place(at), {"smooth_l1: shapes differ, ", x.shape(), " and ", y.shape()});
   if (beta != 0) return huber_loss(x, y, beta, how) * (1 / beta);
+  return l1_loss(x, y, how);
+}
+
+NEAP_FUNC tensor l1_loss(tensor const& x, tensor const& y, loss_reduction how, std::source_location at) {
+  place_scope const here(at, "l1");
+  if (detail::are_low(x, y)) return detail::rounded_loss(l1_loss, x, y, how);
+  if (x.shape() != y.shape())
+    throw_error(context_access::place(at), {"l1: shapes differ, ", x.shape(), " and ", y.shape()});
   return detail::reduced_loss(abs(detail::in_full(x) - detail::in_full(y)), how);
+}
+
+NEAP_FUNC tensor nll_loss(tensor const& log_probabilities, tensor const& targets, std::int64_t ignored,
+                          loss_reduction how, std::source_location at) {
+  place_scope const here(at, "nll");
+  if (detail::are_low(log_probabilities, targets))
+    return cast(nll_loss(cast(log_probabilities, dtype::f32), targets, ignored, how), log_probabilities.element());
+  tensor const counts = not_equal(targets, static_cast<double>(ignored));
+  tensor const picked = gather(log_probabilities, unsqueeze(where(counts, targets, 0), -1), -1);
+  tensor const losses = where(counts, neg(detail::in_full(squeeze(picked, -1))), 0);
+  if (how != loss_reduction::mean) return detail::reduced_loss(losses, how);
+  return sum(losses) / sum(cast(counts, losses.element()));
 }
 
 }  // namespace neap::inline v0

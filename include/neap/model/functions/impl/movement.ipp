@@ -199,6 +199,21 @@ NEAP_FUNC tensor triu(tensor const& x, std::int64_t diagonal, std::source_locati
   return apply(op::triangle{diagonal, true}, {x}, at);
 }
 
+namespace detail {
+/// Numbers as elements of a type, as a tensor that is the same in every step.
+NEAP_FUNC tensor constants(std::vector<double> const& all, dtype element, std::source_location at) {
+  tensor numbers = detail::make_copy(all, {static_cast<std::int64_t>(all.size())}, at);
+  if (element == dtype::f64) return numbers;
+  if (!context_access::trace()) return apply(op::cast{element}, {numbers});
+  return with_type(element, [&](auto tag) {  // one constant of the trace
+    using T = typename decltype(tag)::type;
+    std::vector<T> converted;
+    for (auto x : all) converted.push_back(detail::convert<T>(x));
+    return detail::make_copy(converted, {static_cast<std::int64_t>(all.size())}, at);
+  });
+}
+}  // namespace detail
+
 NEAP_FUNC tensor arange(double start, double stop, double step, dtype element, std::source_location at) {
   place_scope const here(at, "arange");
   auto const refuse = [&](auto const& why) {
@@ -210,15 +225,37 @@ NEAP_FUNC tensor arange(double start, double stop, double step, dtype element, s
   if (!is_floating(element) && !whole) refuse("whole numbers need a whole start and step: name a floating type");
   std::vector<double> all(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = start + step * static_cast<double>(i);
-  tensor numbers = detail::make_copy(all, {static_cast<std::int64_t>(all.size())}, at);
-  if (element == dtype::f64) return numbers;
-  if (!context_access::trace()) return apply(op::cast{element}, {numbers});
-  return with_type(element, [&](auto tag) {  // one constant of the trace
-    using T = typename decltype(tag)::type;
-    std::vector<T> converted;
-    for (auto x : all) converted.push_back(detail::convert<T>(x));
-    return detail::make_copy(converted, {static_cast<std::int64_t>(all.size())}, at);
-  });
+  return detail::constants(all, element, at);
+}
+
+NEAP_FUNC tensor linspace(double start, double stop, std::int64_t count, dtype element, std::source_location at) {
+  place_scope const here(at, "linspace");
+  if (count < 0 || !is_floating(element))
+    throw_error(context_access::place(at),
+                {"linspace: a number of floating elements, got ", count, " of ", name_of(element)});
+  std::vector<double> all(static_cast<std::size_t>(count), start);
+  double const last = static_cast<double>(count - 1);
+  for (std::size_t i = 1; i < all.size(); ++i) {  // from either end, so that both are exact
+    double const k = static_cast<double>(i);
+    all[i] = 2 * k < last ? start + k * ((stop - start) / last) : stop - (last - k) * ((stop - start) / last);
+  }
+  return detail::constants(all, element, at);
+}
+
+NEAP_FUNC tensor repeat(tensor const& x, extents const& times, std::source_location at) {
+  place_scope const here(at, "repeat");
+  int const added = times.rank() - x.rank();
+  if (added < 0) throw_error(context_access::place(at), {"repeat: ", x.type(), " has more axes than ", times});
+  shape apart, wide, all;  // each axis behind its own number of times
+  for (int i = 0; i < times.rank(); ++i) {
+    if (times[i] < 0)
+      throw_error(context_access::place(at),
+                  {"repeat: takes a number of at least 0 for each axis of ", x.type(), ", got ", times});
+    auto const n = i < added ? 1 : x.size(i - added);
+    if (times[i] != 1) apart.push_back(1), wide.push_back(times[i]);
+    apart.push_back(n), wide.push_back(n), all.push_back(n * times[i]);
+  }
+  return reshape(broadcast_to(reshape(contiguous(x), apart), wide), all);
 }
 
 NEAP_FUNC tensor arange(std::int64_t stop, dtype element, std::source_location at) {

@@ -21,6 +21,27 @@ NEAP_FUNC tensor arg_max(tensor const& x, std::int64_t axis, std::source_locatio
   return apply(op::arg_max{axis}, {x}, at);
 }
 
+NEAP_FUNC tensor arg_min(tensor const& x, std::int64_t axis, std::source_location at) {
+  place_scope const here(at, "arg_min");
+  if (x.is_empty() || is_floating(x.element()) || x.element() == dtype::boolean)
+    return arg_max(x.is_empty() || x.element() != dtype::boolean ? neg(x) : logical_not(x), axis);
+  return arg_max(-1 - cast(x, dtype::i64), axis);  // in the other order; -x of the least number is itself
+}
+
+NEAP_FUNC tensor scatter(tensor const& x, tensor const& index, tensor const& source, std::int64_t axis,
+                         std::source_location at) {
+  place_scope const here(at, "scatter");
+  auto const k = detail::axis_of(x, axis, "scatter", at);
+  if (index.shape() != source.shape() || x.element() != source.element())
+    throw_error(context_access::place(at), {"scatter: index ", index.type(), " and source ", source.type(),
+                                            " must have one shape, and the source the element type of ", x.type()});
+  op::scatter_add send;
+  send.axis = k, send.extent = x.size(k);
+  tensor const dense = contiguous(index);
+  tensor const counts = apply(send, {fill(source.shape(), 1, dtype::f32), dense});
+  return where(greater(counts, 0), apply(send, {contiguous(source), dense}), x);
+}
+
 NEAP_FUNC tensor index_select(tensor const& x, tensor const& index, std::int64_t axis, std::source_location at) {
   return apply(op::index_select{axis}, {x, index}, at);
 }

@@ -60,4 +60,40 @@ NEAP_FUNC tensor multinomial(tensor const& weights, std::int64_t count, multinom
   return apply(o, {contiguous(weights), how.step.is_empty() ? detail::step_of_draws(at) : how.step});
 }
 
+namespace detail {
+/// A number below n, each as likely as the others.
+inline std::uint64_t number_below(random_stream& r, std::uint64_t n) {
+  for (std::uint64_t const left_over = (0 - n) % n;;) {  // of 2^64
+    std::uint64_t const high = r(), x = high << 32 | r();
+    if (x >= left_over) return x % n;
+  }
+}
+}  // namespace detail
+
+NEAP_FUNC tensor randint(std::int64_t low, std::int64_t high, shape const& dims, std::uint64_t seed, dtype element,
+                         std::source_location at) {
+  place_scope const here(at, "randint");
+  if (low >= high || is_floating(element))
+    throw_error(context_access::place(at), {"randint: whole numbers from low up to, without, high, got ", low, ", ",
+                                            high, " of ", name_of(element)});
+  random_stream r(seed);
+  std::vector<std::int64_t> all(static_cast<std::size_t>(tensor_type{element, dims}.count()));
+  auto const range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+  for (auto& x : all) x = static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + detail::number_below(r, range));
+  tensor const made = detail::make_copy(all, dims, at);
+  return element == dtype::i64 ? made : cast(made, element);
+}
+
+NEAP_FUNC tensor randperm(std::int64_t n, std::uint64_t seed, std::source_location at) {
+  place_scope const here(at, "randperm");
+  if (n < 0) throw_error(context_access::place(at), {"randperm: a number of at least 0, got ", n});
+  random_stream r(seed);
+  std::vector<std::int64_t> all(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto const k = static_cast<std::size_t>(detail::number_below(r, i + 1));
+    all[i] = all[k], all[k] = static_cast<std::int64_t>(i);
+  }
+  return detail::make_copy(all, {n}, at);
+}
+
 }  // namespace neap::inline v0
