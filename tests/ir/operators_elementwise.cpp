@@ -133,7 +133,8 @@ TEST_CASE("slopes of scalar functions") {
   slope_of(op::gelu_grad{}), slope_of(op::gelu_grad{true}), slope_of(op::leaky_relu_grad{0.1});
   slope_of(op::pow_scalar_grad{2.5}, 0.1, 2), slope_of(op::sin_grad{}), slope_of(op::cos_grad{});
   slope_of(op::clamp_grad{op::clamp{-1, 1.5}}), slope_of(op::scalar_over_grad{op::scalar_over{1.5}}, 0.2, 3);
-  slope_of(op::rsqrt_grad_at{}, 0.1, 3), slope_of(op::reciprocal_grad_at{}, 0.2, 3), slope_of(op::tanh_grad_at{});
+  slope_of(op::exp_grad_at{}, 0.1, 3), slope_of(op::sqrt_grad_at{}, 0.1, 3), slope_of(op::rsqrt_grad_at{}, 0.1, 3),
+      slope_of(op::reciprocal_grad_at{}, 0.2, 3), slope_of(op::tanh_grad_at{});
   slope_of(op::sigmoid_grad_at{}), slope_of(op::elu_grad_at{op::elu{.alpha = 0.7}});
   slope_of(op::clamp_grad_at{op::clamp{-1, 1.5}});
 }

@@ -61,8 +61,7 @@ inline std::vector<row> const& all_rows() {
     {OF_ONE(tanh), {{flat, -9, 9}}, {1, 0x1p-10}}, {OF_ONE(sigmoid), {{flat, -16, 16}}, {1, 0x1p-10}},
     {OF_ONE(log), {{flat, 0.1, 3}}, wide}, {OF_ONE(rsqrt), {{flat, 0.1, 3}}, wide},
     {OF_ONE(reciprocal), {{flat, 0.1, 3}}, wide},
-    // Gradients that read the rounded result: of it and of themselves.
-    {OF_ONE(exp), {{flat}}, {1}, {.slope = 3}}, {OF_ONE(sqrt), {{flat, 0.1, 3}}, wide, {.slope = 3}},
+    {OF_ONE(exp), {{flat}}}, {OF_ONE(sqrt), {{flat, 0.1, 3}}, wide},
     {"elu", CALL(elu(x[0], 1.3)), {{flat, -9, 9}}, {1, 0x1p-10}}, {"leaky_relu", CALL(leaky_relu(x[0], 0.03)), {{flat}}, wide},
     {"clamp", CALL(clamp(x[0], -0.9, 0.7)), {{flat}}}, {"clamp", CALL(clamp(x[0], op::clamp{.low = -1})), {{flat}}},
     {"gelu", CALL(gelu(x[0])), {{flat}}, {1}, added}, {"gelu", CALL(gelu(x[0], true)), {{flat}}, {1}, added},

@@ -21,7 +21,7 @@
   OF(softplus_grad) OF(leaky_relu_grad) OF(pow_scalar_grad) OF(gelu_grad_and_result)                       \
   OF(silu_grad_and_result) OF(sin) OF(cos) OF(sign) OF(floor) OF(round) OF(clamp) OF(sin_grad)             \
   OF(cos_grad) OF(clamp_grad) OF(elu) OF(elu_grad) OF(scalar_over) OF(scalar_over_grad)                       \
-  OF(rsqrt_grad_at) OF(reciprocal_grad_at) OF(tanh_grad_at) OF(sigmoid_grad_at) OF(elu_grad_at) OF(clamp_grad_at)            \
+  OF(rsqrt_grad_at) OF(reciprocal_grad_at) OF(tanh_grad_at) OF(sigmoid_grad_at) OF(elu_grad_at) OF(clamp_grad_at) OF(exp_grad_at) OF(sqrt_grad_at)            \
   OF(add) OF(sub) OF(mul) OF(div) OF(maximum)             \
   OF(minimum) OF(pow_op) OF(greater) OF(greater_equal) OF(less) OF(less_equal) OF(equal) OF(not_equal)     \
   OF(where) OF(mse_grad) OF(binary_cross_entropy) OF(binary_cross_entropy_grad) OF(huber) OF(accumulate)   \

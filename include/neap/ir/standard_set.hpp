@@ -42,6 +42,8 @@ using clamp_grad = grad_of<struct clamp>;
 using elu_grad = grad_of<struct elu>;
 using scalar_over_grad = grad_of<struct scalar_over>;
 
+using exp_grad_at = grad_at<struct exp>;
+using sqrt_grad_at = grad_at<struct sqrt>;
 using rsqrt_grad_at = grad_at<struct rsqrt>;
 using reciprocal_grad_at = grad_at<struct reciprocal>;
 using tanh_grad_at = grad_at<struct tanh>;
@@ -97,7 +99,7 @@ using matmul_update_lion = matmul_update<struct lion>;
   S(wait) S(adafactor) S(assign) S(elu) A(elu_grad) S(multinomial)                      \
   S(count_back) S(take_back) S(move_loss_scale) S(fused) S(matmul_epilogue)         \
   S(fused_rows) S(fused_reduction) S(scalar_over) A(scalar_over_grad) A(rsqrt_grad_at) A(reciprocal_grad_at) \
-  A(tanh_grad_at) A(sigmoid_grad_at) A(elu_grad_at) A(clamp_grad_at)
+  A(tanh_grad_at) A(sigmoid_grad_at) A(elu_grad_at) A(clamp_grad_at) A(exp_grad_at) A(sqrt_grad_at)
 // clang-format on
 
 #define NEAP_DECLARED(name) struct name;

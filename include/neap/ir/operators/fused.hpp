@@ -38,7 +38,7 @@ using step_list =
               erf_grad, softplus_grad, leaky_relu_grad, pow_scalar_grad, sin, cos, sign, floor, round, clamp, sin_grad,
               cos_grad, clamp_grad, elu, elu_grad, add, sub, mul, div, maximum, minimum, pow_op, greater, greater_equal,
               less, less_equal, equal, not_equal, where, scalar_over, scalar_over_grad, rsqrt_grad_at,
-              reciprocal_grad_at, tanh_grad_at, sigmoid_grad_at, elu_grad_at, clamp_grad_at>;
+              reciprocal_grad_at, tanh_grad_at, sigmoid_grad_at, elu_grad_at, clamp_grad_at, exp_grad_at, sqrt_grad_at>;
 
 /// What programs know of an operator that can be a step. (Its facets would bring its kernel along.)
 struct step_operator {

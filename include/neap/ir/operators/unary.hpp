@@ -158,6 +158,10 @@ struct exp : unary<exp> {
   NEAP_HD T slope(T y) const {
     return y;
   }
+  template <class T>
+  NEAP_HD T slope_at(T x) const {
+    return math::exp(x);
+  }
   value_id curve(gradient_context&, value_id g, value_id) const { return g; }
 };
 struct log : unary<log> {
@@ -183,6 +187,10 @@ struct sqrt : unary<sqrt> {
   template <class T>
   NEAP_HD T slope(T y) const {
     return T(0.5) / y;
+  }
+  template <class T>
+  NEAP_HD T slope_at(T x) const {
+    return T(0.5) / math::sqrt(x);
   }
   value_id curve(gradient_context& c, value_id g, value_id y) const;
 };
