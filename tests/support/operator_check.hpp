@@ -267,7 +267,7 @@ inline int check_relations(std::string const& what, operator_view op, kernel_fun
     if (!even || in_layouts[static_cast<std::size_t>(start.input)].type.dims[start.in_axis] == 0) continue;
     std::vector<std::vector<array>> parts;
     for (int part : {0, 1}) {
-      operator_of_part const of_part(op, {in_layouts, out_layouts, in_axis, out_axis, part, 2});
+      operator_of_part const of_part(op, {in_layouts, out_layouts, in_axis, out_axis, part, part + 1, 2});
       std::vector<array> cut;
       for (std::size_t i = 0; i < in.size(); ++i) {
         cut.push_back(in_axis[i] >= 0 ? half(in[i], in_axis[i], part) : in[i]);

@@ -324,7 +324,8 @@ class pieces {
         c.links = neap::op::detail::reshape_links(c.in[0].type.dims, c.out[0].type.dims);
     } else {
       if (c.facets->cut)
-        c.facets->cut(c.attributes.data(), {whole.in, whole.out, in_axis_, out_axis_, which.number, which.count});
+        c.facets->cut(c.attributes.data(),
+                      {whole.in, whole.out, in_axis_, out_axis_, which.number, which.number + 1, which.count});
       dim_context relations(c.in, c.out);
       c.facets->relate(c.attributes.data(), relations);
       c.links = std::move(relations).take();
@@ -400,7 +401,8 @@ class pieces {
     }
     auto room = whole.attributes;
     if (whole.facets->cut)
-      whole.facets->cut(room.data(), {whole.in, whole.out, in_axis_, out_axis_, which.number, which.count});
+      whole.facets->cut(room.data(),
+                        {whole.in, whole.out, in_axis_, out_axis_, which.number, which.number + 1, which.count});
     void const* const as_it_is = original_.attributes(whole.original);  // of an operator that has none
     return neap::detail::same_operator({whole.facets, whole.facets->size ? room.data() : as_it_is}, g_.view(o));
   }
