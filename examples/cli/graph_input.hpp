@@ -21,13 +21,7 @@ struct graph_input {
     add_options_to(command);
   }
   void add_options_to(CLI::App& command) {
-    command.add_flag("--optimizer", optimizer, "with the optimizer's update nodes, where the file has them");
-    command
-        .add_option("--gradients", gradients,
-                    "with --optimizer: kept to the end of the step, or used-up: a gradient is dead after "
-                    "the update that reads it, so that weights can be updated early")
-        ->check(CLI::IsMember({"kept", "used-up"}))
-        ->capture_default_str();
+    add_claims_to(command);
     command.add_option("--magis-memory", magis, "how memory of a MAGIS file is counted")
         ->check(CLI::IsMember({"magis", "aliased"}))
         ->capture_default_str();
@@ -38,6 +32,16 @@ struct graph_input {
             "is an op of its own), or whole, as they stand")
         ->check(CLI::IsMember({"apart", "whole"}))
         ->capture_default_str();
+  }
+  /// What holds beside what the file says.
+  void add_claims_to(CLI::App& command) {
+    command.add_flag("--optimizer", optimizer, "with the optimizer's update nodes, where the file has them");
+    command
+        .add_option("--gradients", gradients,
+                    "with --optimizer: kept to the end of the step, or used-up: a gradient is dead after "
+                    "the update that reads it, so that weights can be updated early")
+        ->check(CLI::IsMember({"kept", "used-up"}))
+        ->capture_default_str();
     command
         .add_option(
             "--donate", donated,
@@ -46,36 +50,58 @@ struct graph_input {
         ->option_text("PATTERN")
         ->allow_extra_args(false);
   }
+  void add_pin_to(CLI::App& command, char const* option, neap::pin p, char const* what) {
+    command
+        .add_option_function<std::vector<std::string>>(
+            option,
+            [this, p](std::vector<std::string> const& patterns) {
+              for (auto const& pattern : patterns) pins.emplace_back(p, pattern);
+            },
+            what)
+        ->option_text("PATTERN")
+        ->allow_extra_args(false);
+  }
+  void add_run_again_to(CLI::App& command) {
+    add_pin_to(command, "--run-again", neap::pin::run_again,
+               "ops that may run again although the file says that they have effects");
+  }
   /// What a planner may not do, by patterns of names.
   void add_pins_to(CLI::App& command) {
-    auto const add = [&](char const* option, neap::pin p, char const* what) {
-      command
-          .add_option_function<std::vector<std::string>>(
-              option,
-              [this, p](std::vector<std::string> const& patterns) {
-                for (auto const& pattern : patterns) pins.emplace_back(p, pattern);
-              },
-              what)
-          ->option_text("PATTERN")
-          ->allow_extra_args(false);
-    };
-    add("--keep", neap::pin::keep,
-        "ops or values by name or operator, * for any characters; what they make is computed once, as a whole, and stays "
-        "in memory until its last use. May be given several times, as the following may");
-    add("--run-once", neap::pin::run_once, "ops that run exactly once, as a whole: collectives, logs");
-    add("--run-again", neap::pin::run_again, "ops that may run again although the file says that they have effects");
-    add("--never-in-parts", neap::pin::never_in_parts, "ops that no fission cuts");
-    add("--never-out", neap::pin::never_out, "what these ops make is never swapped out");
+    add_pin_to(command, "--keep", neap::pin::keep,
+               "ops or values by name or operator, * for any characters; what they make is computed once, as a whole, "
+               "and stays in memory until its last use. May be given several times, as the following may");
+    add_pin_to(command, "--run-once", neap::pin::run_once, "ops that run exactly once, as a whole: collectives, logs");
+    add_run_again_to(command);
+    add_pin_to(command, "--never-in-parts", neap::pin::never_in_parts, "ops that no fission cuts");
+    add_pin_to(command, "--never-out", neap::pin::never_out, "what these ops make is never swapped out");
   }
   /// The graph is to be read as it was when a plan was made.
   template <class PlanFile>
   void read_as(PlanFile const& p) {
     optimizer = p.optimizer;
-    magis = p.magis;
-    losses = p.losses_apart ? "apart" : "whole";
     gradients = p.gradients_used_up ? "used-up" : "kept";
     donated = p.donated;
-    pins = p.pins;
+    pins.clear();
+    read_in_form_of(p, true);
+  }
+  /// The same but for what the options claim: those of the plan count only where they forbid something.
+  template <class PlanFile>
+  void read_in_form_of(PlanFile const& p, bool all_pins = false) {
+    magis = p.magis;
+    losses = p.losses_apart ? "apart" : "whole";
+    for (auto const& r : p.pins)
+      if (all_pins || !r.pins.has(neap::pin::run_again)) pins.push_back(r);
+  }
+  /// The options that claim what the file does not say; empty if there are none.
+  std::string claims() const {
+    std::string s;
+    auto const add = [&](std::string const& option) { s += (s.empty() ? "" : " ") + option; };
+    if (optimizer) add("--optimizer");
+    if (gradients == "used-up") add("--gradients used-up");
+    for (auto const& d : donated) add("--donate '" + d + "'");
+    for (auto const& r : pins)
+      if (r.pins.has(neap::pin::run_again)) add("--run-again '" + r.pattern + "'");
+    return printable(s);
   }
   neap::io::imported_graph read() const { return parse(value_or_refuse(neap::io::read_file(path))); }
   /// The graph of the file whose text this is.

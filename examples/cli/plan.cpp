@@ -385,7 +385,15 @@ int plan_once(plan_options const& o, plan_job& job) {
     std::fputs(found.summary().c_str(), stdout);
     if (o.profile) show_profile(found, reading, verifying, elapsed());
   }
-  if (!found.fits) complain(o.input.path + ": " + found.why_not());
+  std::vector<std::string> lines;
+  if (!found.fits) lines.push_back(found.why_not());
+  if (auto const took = elapsed(); o.timed && took > 1.2 * budget.count() + 0.2) {  // what has to be done takes longer
+    using neap::readable_seconds;
+    lines.push_back("took " + readable_seconds(took) + " of a budget of " + readable_seconds(budget.count()) + ": " +
+                    readable_seconds(reading) + " to read " + neap::detail::counted(g.program.op_count(), "op") + ", " +
+                    readable_seconds(found.seconds) + " to search, " + readable_seconds(verifying) + " to verify");
+  }
+  if (!lines.empty()) complain(o.input.path + ": " + lines[0] + (lines.size() > 1 ? "; " + lines[1] : ""));
   job.start = job.given;
   job.start.add(neap::warm_start(found));
   return found.fits ? fine : no_plan_fits;

@@ -180,8 +180,7 @@ TEST_CASE("plan: limits in bytes, in time, and both; moves; devices; the optimiz
   CHECK(plan("cnn-small-b64", {"--memory-limit", "0.7", "--device", "host", "--json"}).code == 0);
   auto const more = at / "with-optimizer";
   CHECK(plan("mlp4-1024-b256", {"--memory-limit", "1", "--optimizer", "--out", more}).code == 0);
-  CHECK(run_neap({"verify", graph_file("mlp4-1024-b256"), more}).code ==
-        0);  // the plan file says how the graph was read
+  CHECK(run_neap({"verify", graph_file("mlp4-1024-b256"), more, "--optimizer"}).code == 0);
   // Updates may come early where gradients are for them alone.
   auto const early = at / "early-updates";
   std::vector<std::string> options{"--latency-limit", "1", "--optimizer", "--json"};
@@ -189,7 +188,17 @@ TEST_CASE("plan: limits in bytes, in time, and both; moves; devices; the optimiz
   options.insert(options.end(), {"--gradients", "used-up", "--out", early});
   auto const used_up = plan("mlp4-1024-b256", options).object();
   CHECK(used_up["peak_bytes"] < kept["peak_bytes"]);
-  CHECK(run_neap({"verify", graph_file("mlp4-1024-b256"), early}).code == 0);
+  auto const verify_early = [&](std::vector<std::string> claims) {
+    claims.insert(claims.begin(), {"verify", graph_file("mlp4-1024-b256"), early});
+    return run_neap(claims);
+  };
+  auto const right = verify_early({"--optimizer", "--gradients", "used-up"});
+  CHECK(right.code == 0);
+  CHECK(right.out.find("right with --optimizer --gradients used-up: ") != std::string::npos);
+  CHECK(verify_early({"--optimizer"})
+            .refusal()
+            .find("says: --optimizer --gradients used-up; verify was given: --optimizer\n") != std::string::npos);
+  CHECK(verify_early({}).refusal().find("verify was given: nothing\n") != std::string::npos);
   CHECK(run_neap({"show", graph_file("mlp4-1024-b256"), early, "--format", "svg"}).code == 0);
   CHECK(plan("mlp4-1024-b256", {"--memory-limit", "1", "--gradients", "used-up"}).refusal().find("--optimizer") !=
         std::string::npos);
@@ -268,7 +277,7 @@ TEST_CASE("plan: an optimizer that updates one buffer twice") {
     return run_neap({"plan", at / "g", "--optimizer", "--memory-limit", "1", "--out", at / "p", "--time-budget", "1s"});
   };
   CHECK(run().code == 0);
-  CHECK(run_neap({"verify", at / "g", at / "p"}).code == 0);
+  CHECK(run_neap({"verify", at / "g", at / "p", "--optimizer"}).code == 0);
   auto const steps = json::parse(read_bytes(at / "p"))["nodes"];
   CHECK(steps.size() == 4);
   CHECK(steps[3]["name"] == "m3");
@@ -677,6 +686,12 @@ TEST_CASE("plan: sizes and latencies that overflow, names that are none") {
   auto slow = j;
   slow["nodes"][0]["latency_us"] = 1e300;
   CHECK(run(slow).refusal().find("nodes[0].latency_us") != std::string::npos);
+  auto text = j.dump();
+  text.replace(text.find("\"latency_us\":"), 13, "\"flops\":[{\"at\":[0,1e400]}],\"latency_us\":");
+  write_bytes(at / "g", text);
+  CHECK(run_neap({"plan", at / "g", "--memory-limit", "1"})
+            .refusal()
+            .find("nodes[0].flops[0].at[1]: 1e400 is beyond every double\n") != std::string::npos);
   auto named = j;
   named["name"] = "a\n\x1b[2J,\"b\"<c>&";
   auto const a = run(named);

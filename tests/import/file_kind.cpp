@@ -96,6 +96,23 @@ TEST_CASE("a document of another reader's is named") {
   says(io::parse_chain(plan, "f").message(), "f: a plan file (neap.plan); a chain is read from");
 }
 
+TEST_CASE("what begins like JSON is JSON, whatever words it has") {
+  for (auto const* before : {"", " \n\t", "\xEF\xBB\xBF", "\xEF\xBB\xBF\r\n"}) {
+    auto const text = before + R"({"format": "neap-graph", "size": 1, "end": "id,lower,upper,size", "version": 1,)"s +
+                      R"("buffers": [], "tensors": [], "nodes": [], "outputs": []})";
+    CHECK_MESSAGE(io::parse_graph(text, "f").ok(), io::parse_graph(text, "f").message());
+    CHECK(io::parse_graph(before + R"([{"size": 1, "end": 2}])"s, "f")
+              .message()
+              .starts_with("f: must be an object, is a JSON list"));
+    CHECK(io::parse_graph(before + R"({"size": 1, "end": 2)"s, "f").message().find("not JSON: syntax error") !=
+          std::string::npos);
+  }
+  CHECK(io::is_records_csv("\xEF\xBB\xBFid,start,end,size\n"));
+  CHECK(io::parse_json(R"({"a": [1, {"b": [2, -1e999]}], "c": 1e999})", "f").message() ==
+        "f: a[1].b[1]: -1e999 is beyond every double");
+  CHECK(io::parse_json("[1e400]", "f").message() == "f: [0]: 1e400 is beyond every double");
+}
+
 TEST_CASE("documents with a byte order mark and with CRLF are read; a member twice is refused") {
   CHECK(io::parse_json("\xEF\xBB\xBF{\"a\":\r\n 1}\r\n", "f").ok());
   CHECK(io::parse_document("\xEF\xBB\xBF\r\n{\"a\": 1}", "f", io::wanted_file::graph).ok());

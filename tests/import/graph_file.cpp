@@ -352,6 +352,62 @@ TEST_CASE("nodes that fill parts of one buffer: one storage, no copy; the whole 
   j = halves();
   j["nodes"][2]["in"] = {2, 1};  // parts alone
   CHECK(io::read_neap_graph(j, "f.json").ok());
+  j["outputs"] = {{{"tensor", 3}, {"kind", "output"}}};  // the whole, which no node reads
+  auto const kept = io::read_neap_graph(j, "f.json");
+  REQUIRE_MESSAGE(kept.ok(), kept.message());
+  CHECK(kept->program.type(kept->program.kept()[0]).bytes() == 512);
+  CHECK(kept->program.bytes(kept->program.storage(kept->program.kept()[0])) == 512);
+}
+
+TEST_CASE("zeros are zeros until something is written into their buffer, through whatever view") {
+  // index_put adds 64 values to a buffer of zeros; parts of it may be added up where these are still zeros.
+  auto const cut = [](std::vector<nlohmann::json> const& writes, nlohmann::json const& more = {}) {
+    auto j = nlohmann::json::parse(R"({"format": "neap-graph", "version": 1, "name": "t",
+      "buffers": [{"bytes": 128, "kind": "temp"}, {"bytes": 512, "kind": "input"}, {"bytes": 512, "kind": "input"},
+                  {"bytes": 128, "kind": "temp"}, {"bytes": 128, "kind": "input"}],
+      "tensors": [{"buf": 0, "dtype": "f64", "shape": [16]}, {"buf": 1, "dtype": "i64", "shape": [64]},
+                  {"buf": 2, "dtype": "f64", "shape": [64]}, {"buf": 3, "dtype": "f64", "shape": [16]},
+                  {"buf": 4, "dtype": "f64", "shape": [16]}, {"buf": 0, "dtype": "f64", "shape": [4, 4]},
+                  {"buf": 0, "dtype": "f64", "shape": [4], "stride": [4]}, {"buf": 4, "dtype": "f64", "shape": [4]},
+                  {"buf": 0, "dtype": "f64", "shape": [16]}],
+      "nodes": [{"name": "z", "op": "aten.zeros.default", "in": [], "out": [0], "args": [[16]]}],
+      "outputs": [{"tensor": 3, "kind": "output"}]})");
+    for (auto n : writes) {
+      n["name"] = "n" + std::to_string(j["nodes"].size());
+      j["nodes"].push_back(n);
+    }
+    j["nodes"].push_back({{"name", "ip"},
+                          {"op", "aten.index_put.default"},
+                          {"in", {0, 1, 2}},
+                          {"out", {3}},
+                          {"args", {"%0", {"%1"}, "%2", true}}});
+    if (!more.is_null()) j["nodes"].back().update(more);
+    auto const g = io::read_neap_graph(j, "f.json");
+    REQUIRE_MESSAGE(g.ok(), g.message());
+    auto const o = g->program.producer(g->program.kept()[0]);
+    bool sums = false;
+    for (auto const& l : g->program.links(o)) sums = sums || l.how == combine::sum;
+    return sums;
+  };
+  using nlohmann::json;
+  json const view{
+      {"op", "aten.view.default"}, {"in", {0}}, {"out", {5}}, {"args", {"%0", {4, 4}}}, {"flags", {"view"}}};
+  json const column{{"op", "aten.select.int"}, {"in", {5}}, {"out", {6}}, {"args", {"%0", 1, 0}}, {"flags", {"view"}}};
+  json const back{{"op", "aten.view.default"}, {"in", {5}}, {"out", {8}}, {"args", {"%0", {16}}}, {"flags", {"view"}}};
+  auto const write = [](char const* op, std::vector<int> in) {
+    return json{{"op", op}, {"in", in}, {"out", json::array()}, {"mutates", {0}}, {"args", json::array()}};
+  };
+  CHECK(cut({}));
+  CHECK(cut({view, column, back}));
+  CHECK(cut({view, back}, {{"in", {8, 1, 2}}}));
+  for (auto const* op : {"aten.add_.Tensor", "aten.copy_.default", "aten.index_put_.default", "my.write"}) {
+    CAPTURE(op);
+    CHECK(!cut({write(op, {0, 4})}));
+    CHECK(!cut({view, write(op, {5, 4})}));
+    CHECK(!cut({view, column, write(op, {6, 7})}));
+    CHECK(!cut({view, write(op, {0, 4})}, {{"in", {5, 1, 2}}}));
+    CHECK(!cut({view, column, write(op, {6, 7}), back}, {{"in", {8, 1, 2}}}));
+  }
 }
 
 TEST_CASE("a node that mutates a temp buffer writes over what is there; other tensors on it show the newest") {

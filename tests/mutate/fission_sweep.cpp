@@ -55,6 +55,24 @@ TEST_CASE("estimates are near to what is built") {
   CHECK(near * 10 > 8 * built);
 }
 
+TEST_CASE("a donated input that only ops in parts read is there once") {
+  graph_editor edit{operator_table(standard_operators::facets)};
+  auto const x = edit.add_source(role::input, {dtype::f32, {64, 64}}, "x");
+  auto const w = edit.add_source(role::donated, {dtype::f32, {64, 64}}, "w");
+  auto y = edit.add(op::matmul{}, {x, w})[0];
+  for (int i = 0; i < 3; ++i) y = edit.add(op::tanh{}, {y})[0];
+  edit.keep(edit.add(op::sum{{0}}, {y})[0], role::output);
+  auto const g = graph(std::move(edit).finish());
+  auto const c = judged(g, given_order{}(g));
+  auto const found = neap::detail::fission_sweep(c.graph, c.order, c.result, {}).front();
+  REQUIRE(!found.empty());
+  auto const& f = found[found.size() - 1];
+  auto const e = f.what.apply(c);
+  REQUIRE(e);
+  CHECK(std::abs(static_cast<double>(simulate(e->graph, e->order, given_latencies{}, exact).peak_bytes - f.peak)) <
+        0.15 * static_cast<double>(f.peak));
+}
+
 TEST_CASE("estimates are near to what is built of parts") {
   std::size_t built = 0, near = 0, all = 0;
   for (std::uint64_t seed = 0; seed < testing::cases(60u); ++seed) {

@@ -210,6 +210,49 @@ TEST_CASE("a deep chain meets every limit down to what one layer needs, however 
     }
 }
 
+TEST_CASE("donated inputs move out before anything is written on them, and buffers that are filled in parts") {
+  for (bool const in_parts : {false, true}) {
+    CAPTURE(in_parts);
+    graph_editor edit{operator_table(standard_operators::facets)};
+    auto const layout = [](std::int64_t n, std::int64_t offset = 0) {
+      auto l = tensor_layout::dense({dtype::u8, {n}});
+      l.offset = offset;
+      return l;
+    };
+    auto const make = [&](std::vector<value_id> in, output_rule const& rule) {
+      op::opaque what;
+      what.seconds = rule.alias == alias_kind::view ? 0 : 10;
+      return edit.output(edit.add_opaque(rule.alias == alias_kind::view ? "view" : "f", what, in, {&rule, 1}));
+    };
+    auto whole = edit.add_source_at(in_parts ? role::input : role::donated, layout(100), "x");
+    if (in_parts) {
+      auto const left = make({whole}, {layout(50), alias_kind::fresh, -1, 100});
+      auto const both = make({whole, left}, {layout(50, 50), alias_kind::fresh, 1, 100});
+      whole = make({both}, {layout(100), alias_kind::view, 0, -1});
+    }
+    auto y = make({whole}, {layout(100), alias_kind::fresh, -1, 100});
+    for (int i = 0; i < 4; ++i) y = make({y}, {layout(100), alias_kind::fresh, -1, 100});
+    edit.keep(make({y, whole}, {layout(10), alias_kind::fresh, -1, 10}), role::output);
+    auto const g = graph(std::move(edit).finish());
+    auto const c = in_own_order(g, linked{100});
+    auto const most = c.result.peak_bytes - 90;
+    auto const moved = apply_mutation(offload{.target = most, .bytes_per_second = 100}, c);
+    REQUIRE(moved);
+    std::vector<edited<graph>> all{*moved};
+    auto stream = swap{100}(c);
+    for (auto m = stream.next(); m; m = stream.next())
+      if (auto e = apply_mutation(*m, c)) all.push_back(std::move(*e));
+    CHECK(all.size() > 1);
+    for (auto const& e : all) {
+      CHECK(verify(e.graph).message() == "");
+      auto const result = simulate(e.graph, e.order, linked{100}, as_it_is);
+      CHECK(result.peak_bytes <= most);
+      auto const p = make_plan(candidate<graph>{e.graph, e.order, result}, g, as_it_is);
+      CHECK(verify_plan(g, p, linked{100}).message() == "");
+    }
+  }
+}
+
 TEST_CASE("a graph that needs no room, or has nothing idle, stays as it is") {
   auto const c = in_own_order(idle_value(), {100});
   CHECK(!apply_mutation(offload{c.result.peak_bytes, 100}, c));

@@ -5,7 +5,11 @@
 
 #include <doctest/doctest.h>
 
+#include <neap/ir/standard_operators.hpp>
 #include <neap/schedule/order.hpp>
+
+#include <set>
+#include <string>
 
 using namespace neap;
 using namespace neap::testing;
@@ -26,6 +30,22 @@ TEST_CASE("a box an op, an ellipse a source and a kept value, an edge an argumen
     CHECK(count(dot, "{") == count(dot, "}"));
     CHECK(dot.find("fwd.") != dot.npos);
   }
+}
+
+TEST_CASE("every role has a colour of its own") {
+  auto const fill = [](role r) {
+    graph_editor edit{operator_table(standard_operators::facets)};
+    auto v = edit.add_source(is_source(r) ? r : role::input, {dtype::f32, {4}}, "x");
+    edit.keep(edit.add(op::tanh{}, {v})[0], is_source(r) ? role::output : r);
+    auto const dot = to_dot(graph(std::move(edit).finish()));
+    auto const at = dot.find("fillcolor", dot.find("label=\"" + std::string(name_of(r))));
+    return dot.substr(at, 19);
+  };
+  std::set<std::string> all;
+  for (std::size_t r = 0; r <= static_cast<std::size_t>(role::donated); ++r)
+    if (static_cast<role>(r) != role::activation) all.insert(fill(static_cast<role>(r)));
+  CHECK(all.size() == static_cast<std::size_t>(role::donated));
+  for (auto const& colour : all) CHECK(colour.starts_with("fillcolor=\"#"));
 }
 
 TEST_CASE("with a schedule, boxes carry their positions") {

@@ -134,3 +134,13 @@ TEST_CASE(
   CHECK(met_by_edits > graphs / 1000);
   CHECK(taken > graphs / 5);
 }
+
+TEST_CASE("a kept view keeps its whole storage") {
+  namespace toy = testing::toy;
+  graph_editor edit(testing::toy_operators::facets);
+  auto const x = edit.add_source(role::input, {dtype::f32, {16, 16}});
+  edit.keep(edit.add(toy::rows{2, 1}, {edit.add(toy::unary{}, {x})[0]})[0], role::output);
+  auto const bound = peak_lower_bound(std::move(edit).finish(), memory_options{.alignment = 1});
+  CHECK(bound.bytes == 2 * 1024);
+  CHECK(bound.end_bytes == 1024 + 64);  // a rule might make the row alone
+}

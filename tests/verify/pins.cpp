@@ -153,6 +153,44 @@ TEST_CASE("a second run of a pinned op under another origin is found") {
   }
 }
 
+TEST_CASE("nothing stands for the result of a pinned op, though it has the same elements") {
+  auto const n = make_net();
+  using edit_of = std::function<value_id(graph_editor&, value_id)>;
+  std::vector<std::pair<char const*, edit_of>> const ways{
+      {"negated twice", [](graph_editor& e, value_id v) { return e.add(op::neg{}, {e.add(op::neg{}, {v})[0]})[0]; }},
+      {"cast", [](graph_editor& e, value_id v) { return e.add(op::cast{dtype::f32}, {v})[0]; }},
+      {"padded",
+       [](graph_editor& e, value_id v) {
+         return e.add(op::pad{0, 0, 0, 0}, {v})[0];
+       }},
+      {"of pieces", [](graph_editor& e, value_id v) {
+         auto const x = e.graph().inputs(e.graph().producer(v))[0];
+         std::vector<value_id> pieces;
+         for (std::int64_t k : {0, 4}) pieces.push_back(e.add(op::tanh{}, {e.add(op::slice{0, k, k + 4}, {x})[0]})[0]);
+         return e.emit(view_of(op::concat{0}), span_of(pieces)).front();
+       }}};
+  for (auto const& [what, way] : ways)
+    for (bool const stored : {false, true}) {
+      CAPTURE(what);
+      CAPTURE(stored);
+      graph_editor edit{n.g};
+      auto v = way(edit, n.va);
+      auto const made = edit.graph().op_count();
+      for (auto o = n.g.op_count(); o < made; ++o) edit.set_rewritten(id_at<op_id>(o));
+      if (stored) v = edit.add(op::load{}, {edit.add(op::store{}, {v})[0]})[0];
+      edit.replace_uses(n.va, v, {&n.late, 1});
+      edited<graph> e{graph(std::move(edit).finish()), {}};
+      for (auto o : e.graph.ops())
+        if (o != n.late) e.order.order.push_back(o);
+      e.order.order.push_back(n.late);
+      CHECK(verdict(n.g, e).message() == "");
+      for (auto p : {pin::keep, pin::run_once, pin::never_in_parts, pin::never_out})
+        CHECK(verdict(pinned(n.g, {{p, n.a}}), e).has(kind::broken_pin));
+      CHECK(verdict(pinned(n.g, {{pin::run_again, n.a}}), e).message() == "");
+      CHECK(verdict(pinned(n.g, {{pin::keep, n.b}}), e).message() == "");
+    }
+}
+
 TEST_CASE("what was put together from parts, and its parts, are not swapped out where the whole may not be") {
   auto const n = make_net();
   auto const parts = in_parts(as_it_came(n.g), n.va, 0, 1);

@@ -186,6 +186,34 @@ std::vector<rewriting> const rewritings{
        auto const holds = f.put(op::equal{}, {f.y, f.y});
        return f.put(op::where{}, {holds, f.twice(f.x), f.z});
      }},
+    // ---- signs of zeros
+    {"0 added", false, [](formulas& f) { return f.put(op::neg{}, {f.x}); },
+     [](formulas& f) { return f.put(op::add_scalar{0}, {f.put(op::neg{}, {f.x})}); }},
+    {"0 added in an argument", false, [](formulas& f) { return f.put(op::tanh{}, {f.x}); },
+     [](formulas& f) { return f.put(op::tanh{}, {f.put(op::add_scalar{0}, {f.x})}); }},
+    {"zeros of a padding added", false, [](formulas& f) { return f.put(op::neg{}, {f.x}); },
+     [](formulas& f) { return f.sum(f.put(op::neg{}, {f.x}), f.rows(f.pad(f.y, 0, side, 0), 0, side)); }},
+    {"a difference turned", false,
+     [](formulas& f) {
+       return f.put(op::neg{}, {f.put(op::sub{}, {f.x, f.y})});
+     },
+     [](formulas& f) {
+       return f.put(op::sub{}, {f.y, f.x});
+     }},
+    {"-0 added", true, [](formulas& f) { return f.put(op::neg{}, {f.x}); },
+     [](formulas& f) { return f.put(op::add_scalar{-0.0}, {f.put(op::neg{}, {f.x})}); }},
+    {"1 times", true,
+     [](formulas& f) {
+       return f.put(op::sub{}, {f.x, f.y});
+     },
+     [](formulas& f) {
+       return f.put(op::mul_scalar{1}, {f.put(op::sub{}, {f.x, f.y})});
+     }},
+    {"a negative added", true,
+     [](formulas& f) {
+       return f.put(op::sub{}, {f.sum(f.x, f.z), f.y});
+     },
+     [](formulas& f) { return f.sum(f.put(op::neg{}, {f.y}), f.sum(f.z, f.x)); }},
     // ---- right ones
     {"pieces of padding added", true, [](formulas& f) { return f.twice(f.x); },
      [](formulas& f) {

@@ -59,6 +59,7 @@ class byte_runs {
     }
     return -1;
   }
+  bool empty() const { return runs_.empty(); }
   bool covers(byte_runs const& other) const {
     auto a = runs_.begin();
     for (auto const& b : other.runs_) {

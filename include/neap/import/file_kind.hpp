@@ -98,7 +98,7 @@ inline std::string_view unsupported_kind(std::string_view text) {
     return "text in UTF-16: save it as UTF-8";
   if (text.size() >= 4 && text[0] == '\0' && text[1] != '\0' && text[2] == '\0' && text[3] != '\0')
     return "text in UTF-16: save it as UTF-8";
-  return text[first] != '{' && detail::is_binary(text) ? "a binary file" : "";
+  return text[first] != '{' && text[first] != '[' && detail::is_binary(text) ? "a binary file" : "";
 }
 
 /// What a JSON document is, by its members: "a plan file (neap.plan)". Never empty.
@@ -129,9 +129,12 @@ inline std::string first_line(std::string_view text) {
   return in_line(line.substr(0, 40)) + (line.size() > 40 ? "..." : "");
 }
 
-/// Whether a text begins with the header of usage records (memory/csv.hpp).
+/// Whether a text begins with the header of usage records (memory/csv.hpp): a line of names, not JSON with such words.
 inline bool is_records_csv(std::string_view text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  if (auto const first = text.find_first_not_of(" \t\r\n");
+      first == text.npos || text[first] == '{' || text[first] == '[')
+    return false;
   auto const line = text.substr(0, text.find('\n'));
   auto const has = [&](std::string_view name) { return line.find(name) != line.npos; };
   return line.find(',') != line.npos && has("size") && (has("lower") || has("start") || has("upper") || has("end"));

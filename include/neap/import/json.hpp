@@ -212,6 +212,45 @@ inline std::string repeated_member(std::string const& text) {
   return "an object has the member \"" + in_line(repeated) + "\" twice";
 }
 
+/// Finds the number of a text that no double holds, and its place: "nodes[12].flops: 1e400 is beyond every double".
+class number_finder {
+ public:
+  std::string const& found() const { return found_; }
+
+  bool null() { return value(); }
+  bool boolean(bool) { return value(); }
+  bool number_integer(std::int64_t) { return value(); }
+  bool number_unsigned(std::uint64_t) { return value(); }
+  bool number_float(double, std::string const&) { return value(); }
+  bool string(std::string&) { return value(); }
+  bool binary(nlohmann::json::binary_t&) { return value(); }
+  bool start_object(std::size_t) { return value(), path_.push_back({{}, 0, false}), true; }
+  bool start_array(std::size_t) { return value(), path_.push_back({{}, 0, true}), true; }
+  bool key(std::string& k) { return path_.back().member = k, true; }
+  bool end_object() { return path_.pop_back(), true; }
+  bool end_array() { return path_.pop_back(), true; }
+  bool parse_error(std::size_t, std::string const& token, nlohmann::json::exception const&) {
+    value();
+    for (std::size_t i = 0; i < path_.size(); ++i)
+      found_ += path_[i].is_list ? "[" + std::to_string(path_[i].rows - 1) + "]" : (i > 0 ? "." : "") + path_[i].member;
+    found_ += ": " + token + " is beyond every double";
+    return false;
+  }
+
+ private:
+  struct step {
+    std::string member;
+    std::size_t rows;  // so far, of a list
+    bool is_list;
+  };
+  bool value() {
+    if (!path_.empty() && path_.back().is_list) ++path_.back().rows;
+    return true;
+  }
+  std::vector<step> path_;
+  std::string found_;
+};
+
 }  // namespace detail
 
 /// A document from text; fails with the file, and the byte where the text is not JSON or nests deeper than 64 levels, or
@@ -245,6 +284,10 @@ inline result<nlohmann::json> parse_json(std::string const& text, std::string co
     std::string_view what = e.what();
     if (auto const at = what.find("syntax error"); at != what.npos) what.remove_prefix(at);
     return failure{file + ": byte " + std::to_string(e.byte) + ": not JSON: " + in_line(what)};
+  } catch (nlohmann::json::out_of_range const&) {
+    detail::number_finder where;
+    [[maybe_unused]] bool const all = nlohmann::json::sax_parse(text, &where);
+    return failure{file + ": " + in_line(where.found(), 500)};
   } catch (nlohmann::json::exception const& e) { return failure{file + ": not JSON: " + in_line(e.what())}; }
 }
 

@@ -142,13 +142,13 @@ class neap_graph_reader {
     std::uint32_t writes = 0;             // in place, so far
     value_id newest = nothing<value_id>;  // of a buffer that may go: what the last node has written
     byte_runs parts{};                    // of a buffer that several nodes make: what is written so far
+    byte_runs zeros{};                    // bytes that hold zeros: made so, and not written since
     std::size_t output = SIZE_MAX;        // the row of outputs that keeps a value of it
   };
   struct tensor {
     std::size_t buffer;
     tensor_layout layout;
     std::size_t by_node = SIZE_MAX;      // the node that gives it
-    bool zeros = false;                  // it holds zeros alone
     bool given = false;                  // it holds integers or truth values that are made of such inputs alone
     value_id value = nothing<value_id>;  // once it is there
     std::uint32_t seen = 0;              // writes of the buffer that the value shows
@@ -351,7 +351,8 @@ class neap_graph_reader {
       t.seen = b.writes;
       if (b.temporary || b.donated)
         if (b.newest == nothing<value_id> || k < updates || part) b.newest = t.value;
-      t.zeros = said.zeros && k >= updates;
+      if (k < updates) b.zeros = {};
+      else if (said.zeros && !is_packed(t.layout.type.element)) b.zeros.add(byte_runs(t.layout));
       t.given = said.given;
       b.made = true;
     }
@@ -439,19 +440,22 @@ class neap_graph_reader {
   }
   struct known_relations {
     std::vector<dim_link> links;
-    bool zeros = false;  // its outputs hold zeros alone
+    bool zeros = false;  // it makes zeros alone
     bool given = false;  // they are as tensor::given says
     std::optional<known_operator> known;
   };
+  /// Whether a tensor shows zeros alone, whatever view of its buffer it is.
+  bool holds_zeros(tensor const& t) const {
+    auto const& zeros = buffers_[t.buffer].zeros;
+    return !zeros.empty() && !is_packed(t.layout.type.element) && zeros.covers(byte_runs(t.layout));
+  }
   known_relations relations(json_place const& j, std::string const& target,
                             std::vector<std::size_t> const& input_tensors, std::vector<output_rule> const& rules,
                             bool pointwise, bool is_view) {
     in_layouts_.clear(), out_layouts_.clear(), zeros_.clear(), places_.clear();
-    bool all_zeros = !input_tensors.empty();
     for (auto id : input_tensors) {
       in_layouts_.push_back(tensors_[id].layout);
-      zeros_.push_back(tensors_[id].zeros);
-      all_zeros &= tensors_[id].zeros;
+      zeros_.push_back(holds_zeros(tensors_[id]));
     }
     auto const& out = j["out"].raw();
     for (auto const& id : out) {
@@ -462,7 +466,7 @@ class neap_graph_reader {
     aten_node n{target, nullptr, nullptr, in_layouts_, out_layouts_, places_, zeros_, pointwise};
     if (j.has("args")) n.args = &j.raw()["args"];
     if (j.has("kwargs")) n.kwargs = &j.raw()["kwargs"];
-    known_relations said{{}, aten_makes_zeros(n) || (is_view && all_zeros), false, {}};
+    known_relations said{{}, aten_makes_zeros(n), false, {}};
     auto const any_type = [&](auto holds) {
       auto const is = [&](tensor_layout const& l) { return holds(l.type.element); };
       return std::ranges::any_of(in_layouts_, is) || std::ranges::any_of(out_layouts_, is);
@@ -500,6 +504,11 @@ class neap_graph_reader {
              " of a buffer that exists before the step, and a later "
              "node has it among its outputs: a write in place is said by \"mutates\", and not by \"out\"");
   }
+  /// Whether a tensor that no node makes shows what several nodes have made.
+  bool is_whole_of_parts(tensor const& t) const {
+    auto const& b = buffers_[t.buffer];
+    return b.makers > 1 && b.newest != nothing<value_id> && t.by_node == SIZE_MAX;
+  }
   /// The value of a tensor at this point of the file: of one on a buffer that was written since through another tensor, a
   /// view of what was written last.
   value_id current(json_place const& j, std::size_t id, std::string const& who) {
@@ -507,7 +516,7 @@ class neap_graph_reader {
     auto const& b = buffers_[t.buffer];
     bool const of_parts = b.makers > 1 && b.newest != nothing<value_id>;
     if (of_parts && !b.parts.covers(byte_runs(t.layout))) j.fail(who + ", of which no node has written all bytes yet");
-    if (t.value == nothing<value_id> && (!of_parts || t.by_node != SIZE_MAX)) j.fail(who + " before it is made");
+    if (t.value == nothing<value_id> && !is_whole_of_parts(t)) j.fail(who + " before it is made");
     if (t.value != nothing<value_id> && t.seen == b.writes) return t.value;
     if (!b.temporary && !b.donated) j.fail(who + " whose buffer was overwritten through another one");
     auto const newest = b.newest;
@@ -563,7 +572,7 @@ class neap_graph_reader {
       auto const j = list[i];
       auto const id = j["tensor"].integer(0, static_cast<std::int64_t>(tensors_.size()) - 1);
       auto const& t = tensors_[static_cast<std::size_t>(id)];
-      if (t.value == nothing<value_id>) j["tensor"].fail("no node makes this tensor");
+      if (t.value == nothing<value_id> && !is_whole_of_parts(t)) j["tensor"].fail("no node makes this tensor");
       auto const v = current(j["tensor"], static_cast<std::size_t>(id), "is a tensor");
       auto const& kind = j["kind"].text();
       role r = role::output;

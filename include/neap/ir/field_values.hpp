@@ -14,7 +14,7 @@
 // gives up: two values that differ are found to be equal with a chance below 2^-38. This holds against an author who knows this
 // code and not the key, if SipHash under a secret key is a random function.
 //
-// Beside its value each element has three more figures, for rewrites that are right over the reals and wrong in floating
+// Beside its value each element has four more figures, for rewrites that are right over the reals and wrong in floating
 // point:
 //
 // - its strict value: the same without signs, and 0 as a factor a free variable. Two formulas that are equal so have
@@ -26,6 +26,9 @@
 //   is no number, so that neither x times an identity matrix is x, nor is a masked product that of what is masked. One
 //   exception: zeros by which the kernel of a convolution is enlarged on all sides (a rule of the library does it) are
 //   no factors of the image there, and a plan with them may have NaN where the original has none.
+// - the signs of its zeros: the sign of the 0 that it is where all free variables are 0, and where all are -0. Sums,
+//   differences and negations of elements keep it: x + 0 is not x, and b - a not -(a - b). A product has no such sign: a
+//   rewrite that takes products apart may change that of a zero.
 // - its magnitude, where all free variables are 1: no intermediate result may lie far above or below the range of the
 //   other formula's (within_magnitudes).
 //
@@ -163,6 +166,15 @@ class field_values {
     field_number all, constant;
     friend bool operator==(unsigned_formula const&, unsigned_formula const&) = default;
   };
+  /// Of what sign a zero is; unknown: that is not said, or it is none.
+  enum class zero_sign : std::uint8_t { unknown, plus, minus };
+  struct zero_signs {                                                   // where all free variables are 0, and -0
+    zero_sign of_plus = zero_sign::minus, of_minus = zero_sign::minus;  // -0, to which a sum adds its terms
+    friend bool operator==(zero_signs const&, zero_signs const&) = default;
+  };
+  static constexpr zero_signs no_signs{zero_sign::unknown, zero_sign::unknown};
+  static constexpr zero_signs plus_zero{zero_sign::plus, zero_sign::plus};
+  static constexpr zero_signs of_variable{zero_sign::plus, zero_sign::minus};
   struct element {
     field_number value;
     unsigned_formula strict;
@@ -170,6 +182,7 @@ class field_values {
     unsigned_formula kernel;  // the same where those that enlarge a convolution's kernel are still 0
     double magnitude = 0;     // where all free variables are 1 and nothing has a sign
     float degree = 0;
+    zero_signs signs{};
   };
 
   enum class kind : std::uint8_t {
@@ -303,7 +316,7 @@ class field_values {
 
   sip_hash hash() const { return sip_hash(shared_.secret().key); }
   element with(field_number value, unsigned_formula const& strict, double magnitude, float degree) const {
-    return {value, strict, strict, strict, magnitude, degree};
+    return {value, strict, strict, strict, magnitude, degree, of_variable};
   }
   element variable(digest d) const {
     auto const x = f_.from_bits(d.low);
@@ -312,7 +325,7 @@ class field_values {
   /// An operator's 0.
   element zero() const {
     unsigned_formula const one{f_.one(), f_.one()};
-    return {{}, {}, one, one, 0, 0};
+    return {{}, {}, one, one, 0, 0, plus_zero};
   }
   /// One that enlarges the kernel of a convolution.
   element kernel_zero() const {
@@ -326,7 +339,18 @@ class field_values {
     return f_.sub(f_.sub(x.masked.all, x.masked.constant), f_.sub(x.strict.all, x.strict.constant));
   }
   bool are_same(element const& x, element const& y) const {
-    return x.value == y.value && x.strict.all == y.strict.all && zeros(x) == zeros(y);
+    auto const differ = [](zero_sign a, zero_sign b) {
+      return a != b && a != zero_sign::unknown && b != zero_sign::unknown;
+    };
+    return x.value == y.value && x.strict.all == y.strict.all && zeros(x) == zeros(y) &&
+           !differ(x.signs.of_plus, y.signs.of_plus) && !differ(x.signs.of_minus, y.signs.of_minus);
+  }
+  static zero_sign sum(zero_sign a, zero_sign b) {
+    if (a == zero_sign::unknown || b == zero_sign::unknown) return zero_sign::unknown;
+    return a == b ? a : zero_sign::plus;
+  }
+  static zero_sign negative(zero_sign a) {
+    return a == zero_sign::unknown ? a : a == zero_sign::plus ? zero_sign::minus : zero_sign::plus;
   }
   element constant(double x) const {
     if (!std::isfinite(x)) {
@@ -335,11 +359,16 @@ class field_values {
       return with(f_.from_bits(sign.low), {f_.from_bits(plain.low), {}}, 1, 1);
     }
     auto const size = f_.of(std::abs(x));
-    return with(f_.of(x), {size, size}, std::abs(x), x == 0 ? 0.0f : 1.0f);
+    auto y = with(f_.of(x), {size, size}, std::abs(x), x == 0 ? 0.0f : 1.0f);
+    y.signs = x != 0 ? no_signs : std::signbit(x) ? zero_signs{} : plus_zero;
+    return y;
   }
   /// A constant that elements are multiplied with: 0 times what is infinite is not 0.
   element factor(double x) const {
-    return x == 0 ? with({}, {f_.from_bits(hash().mix(0x7a65726f).word()), {}}, 0, 1) : constant(x);
+    if (x != 0) return constant(x);
+    auto y = with({}, {f_.from_bits(hash().mix(0x7a65726f).word()), {}}, 0, 1);
+    y.signs = std::signbit(x) ? zero_signs{} : plus_zero;
+    return y;
   }
   unsigned_formula sum(unsigned_formula const& a, unsigned_formula const& b) const {
     return {f_.add(a.all, b.all), f_.add(a.constant, b.constant)};
@@ -348,16 +377,22 @@ class field_values {
     return {f_.mul(a.all, b.all), f_.mul(a.constant, b.constant)};
   }
   element sum(element const& a, element const& b) const {
-    return {f_.add(a.value, b.value), sum(a.strict, b.strict),   sum(a.masked, b.masked),
-            sum(a.kernel, b.kernel),  a.magnitude + b.magnitude, std::max(a.degree, b.degree)};
+    return {f_.add(a.value, b.value),
+            sum(a.strict, b.strict),
+            sum(a.masked, b.masked),
+            sum(a.kernel, b.kernel),
+            a.magnitude + b.magnitude,
+            std::max(a.degree, b.degree),
+            {sum(a.signs.of_plus, b.signs.of_plus), sum(a.signs.of_minus, b.signs.of_minus)}};
   }
   element negative(element a) const {
-    a.value = f_.neg(a.value);
+    a.value = f_.neg(a.value), a.signs = {negative(a.signs.of_plus), negative(a.signs.of_minus)};
     return a;
   }
   element product(element const& a, element const& b) {
     auto x =
         with(f_.mul(a.value, b.value), product(a.strict, b.strict), a.magnitude * b.magnitude, a.degree + b.degree);
+    x.signs = no_signs;
     if (!(a.masked == a.strict && b.masked == b.strict)) x.masked = x.kernel = product(a.masked, b.masked);
     if (x.magnitude == 0 && a.magnitude != 0 && b.magnitude != 0) range_.least = half_range_.least = 0;
     return x;
@@ -367,6 +402,7 @@ class field_values {
     auto const b = factor(by);
     auto x = product(a, b);
     x.kernel = product(a.kernel, b.kernel);
+    if (by == 1) x.signs = a.signs;
     return x;
   }
   /// As a factor of an image, in a convolution.
@@ -376,8 +412,14 @@ class field_values {
   }
   /// What a function makes of one element: a hash of it, `h` being one of the function.
   element function(sip_hash h, element const& x) const {
+    mix_signs(h, x);
     auto y = variable(h.mix(x.value.n).finish());
     return is_as_strict(x) ? y : with_strict(y, h.mix(x.strict.all.n).mix(zeros(x).n));
+  }
+  static void mix_signs(sip_hash& h, element const& x) {
+    if (x.signs != of_variable && x.signs != no_signs)
+      h.mix(0x7a65726f + 4 * static_cast<std::uint64_t>(x.signs.of_plus) +
+            static_cast<std::uint64_t>(x.signs.of_minus));
   }
   bool is_as_strict(element const& x) const { return x.value == x.strict.all && zeros(x) == field_number{}; }
   element with_strict(element const& x, sip_hash h) const {
@@ -388,6 +430,7 @@ class field_values {
     auto value = hash().mix(key), strict = value;
     bool differ = false;
     for (auto const& x : arguments) {
+      mix_signs(value, x), mix_signs(strict, x);
       value.mix(x.value.n), strict.mix(x.value.n).mix(x.strict.all.n).mix(zeros(x).n);
       differ = differ || !is_as_strict(x);
     }
@@ -443,7 +486,7 @@ class field_values {
     }
     if (type.count() > 0) {
       auto const x = at(v, first), y = at(v, other);
-      for (auto const& e : {x, y}) d.mix(e.value.n).mix(e.strict.all.n).mix(zeros(e).n);
+      for (auto const& e : {x, y}) d.mix(e.value.n).mix(e.strict.all.n).mix(zeros(e).n), mix_signs(d, e);
     }
     auto const sample = d.finish();
     auto& all = shared_.arguments_;
@@ -906,7 +949,7 @@ class field_values {
   /// types.
   element widened(dtype from, element const& x) const {
     auto wide = function(hash().mix(0x776964656e).mix(static_cast<std::uint64_t>(from)), x);
-    wide.magnitude = x.magnitude;
+    wide.magnitude = x.magnitude, wide.signs = x.signs;
     return wide;
   }
   element cast(op_id o, value_id v, index_place const& p) { return cast_of(g_.inputs(o)[0], g_.type(v).element, p); }
@@ -926,7 +969,7 @@ class field_values {
     auto const cast_to =
         hash().mix(0x63617374).mix(static_cast<std::uint64_t>(from)).mix(static_cast<std::uint64_t>(to));
     auto narrow = function(cast_to, x);
-    narrow.magnitude = x.magnitude;
+    narrow.magnitude = x.magnitude, narrow.signs = x.signs;
     return narrow;
   }
 

@@ -50,6 +50,7 @@ struct default_planner {
   std::size_t greedy_limit = 2000;  ///< greedy by size takes time in n^2: not for more records than these
   std::int64_t most_placements = 300'000;
   std::size_t many = 100'000;
+  early_end ended{};  ///< improvement ends early
 
   constexpr memory_plan operator()(memory_problem const& p) const {
     bool const few = p.count() <= greedy_limit;
@@ -65,7 +66,7 @@ struct default_planner {
 
   /// What is spent on improvement.
   constexpr improve_budget improvement(memory_problem const& p) const {
-    return {std::min(16 * static_cast<std::int64_t>(p.count()), most_placements)};
+    return {std::min(16 * static_cast<std::int64_t>(p.count()), most_placements), ended};
   }
 };
 

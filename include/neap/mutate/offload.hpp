@@ -54,7 +54,7 @@ struct known_store {
 template <class G>
 known_store first_store(G const& g, replay_facts const& facts, value_id whole) {
   op_id const producer = g.producer(whole);
-  if (g.template as<op::load>(producer)) return {g.inputs(producer)[0]};
+  if (producer != nothing<op_id> && g.template as<op::load>(producer)) return {g.inputs(producer)[0]};
   known_store first;
   for (auto const& u : g.uses(whole))
     if (g.template as<op::store>(u.op) && (first.handle == nothing<value_id> || facts.at[u.op] < first.at))
@@ -67,17 +67,19 @@ known_store first_store(G const& g, replay_facts const& facts, value_id whole) {
 template <class G>
 bool offload::edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const {
   auto const& g = c.graph;
-  auto may_leave = detail::movable_storages(g);
+  auto may_leave = detail::movable_storages(g, detail::movable_kind::made_or_donated);
   for (auto s : g.storages()) {
     if (!may_leave[index(s)]) continue;
-    auto const whole = g.record(s).first;
-    bool const taken_over = c.result.takes_over[s] != nothing<storage_id> && g.overwrites(whole) == nothing<value_id>;
+    bool const taken_over =
+        c.result.takes_over[s] != nothing<storage_id> && g.overwrites(g.record(s).first) == nothing<value_id>;
     may_leave[index(s)] = !taken_over && !c.result.live[s].empty() && g.bytes(s) * 10'000 > c.result.peak_bytes &&
-                          can_leave(g, s) && g.producer(whole) != nothing<op_id>;
+                          value_that_leaves(g, s) != nothing<value_id>;
   }
   for (auto s : g.storages())  // what gives its bytes to another one has to be there
     if (auto const from = c.result.takes_over[s]; from != nothing<storage_id>) may_leave[index(from)] = false;
-  auto const all = detail::absences(g, c.order, c.result, may_leave, *this);
+  auto all = detail::absences(g, c.order, c.result, may_leave, *this);
+  auto const stored_from = [&](storage_id s) { return detail::stored_from(g, facts.at, value_that_leaves(g, s)); };
+  all.erase_if([&](detail::absence const& a) { return stored_from(a.storage) > a.left + 1; });
   if (all.empty()) return false;
 
   detail::late_readers late(g, facts, c.result, 64, 0);
@@ -91,26 +93,27 @@ bool offload::edit(candidate<G> const& c, replay_facts const& facts, graph_edit&
   std::vector<storage_id> in_order;
   for (auto const& a : all) in_order.push_back(a.storage);
   detail::sort_list(in_order, [&](storage_id a, storage_id b) {
-    auto const x = facts.at[g.producer(g.record(a).first)], y = facts.at[g.producer(g.record(b).first)];
+    auto const x = stored_from(a), y = stored_from(b);
     return x < y || (x == y && a < b);
   });
   in_order.erase(std::unique(in_order.begin(), in_order.end()), in_order.end());
   seconds_t link = 0;
   for (auto s : in_order) {
-    auto const whole = g.record(s).first;
-    auto const made = facts.at[g.producer(whole)];
+    auto const whole = value_that_leaves(g, s);
+    auto const since = stored_from(s);
     if (auto const known = detail::first_store(g, facts, whole); known.handle != nothing<value_id>) {
       handle[index(s)] = known.handle;
-      if (known.at > made) outside[index(s)] = c.result.end[known.at], stored_at[index(s)] = known.at;
+      if (known.at >= since) outside[index(s)] = c.result.end[known.at], stored_at[index(s)] = known.at;
       continue;
     }
     stores.push_back(new_op());
-    handle[index(s)] = out.transfer(g, graph_edit::kind::store, whole, whole, made + 1);
-    link = std::max(link, c.result.end[made]) + 1.05 * static_cast<double>(g.bytes(s)) / bytes_per_second;
+    handle[index(s)] = out.transfer(g, graph_edit::kind::store, whole, whole, since);
+    link = std::max(link, since == 0 ? 0 : c.result.end[since - 1]) +
+           1.05 * static_cast<double>(g.bytes(s)) / bytes_per_second;
     outside[index(s)] = link;
   }
   for (auto const& a : all) {
-    auto const whole = g.record(a.storage).first;
+    auto const whole = value_that_leaves(g, a.storage);
     if (stored_at[index(a.storage)] >= a.resume) continue;  // it cannot come back from a store that is yet to be
     late.begin(a.storage, a.resume).provide(whole);
     if (!late.plan()) continue;
@@ -124,7 +127,7 @@ bool offload::edit(candidate<G> const& c, replay_facts const& facts, graph_edit&
     for (auto copy = index(load) + 1; copy < index(new_op()); ++copy) maybe_dead.push_back(id_at<op_id>(copy));
     maybe_dead.insert(maybe_dead.end(), late.copied().begin(), late.copied().end());
     maybe_dead.push_back(load);
-    maybe_dead.push_back(g.producer(whole));
+    if (g.producer(whole) != nothing<op_id>) maybe_dead.push_back(g.producer(whole));
   }
   maybe_dead.insert(maybe_dead.end(), stores.begin(), stores.end());
   // At one position: first what is stored there, then waits, then what comes back.

@@ -24,7 +24,7 @@ constexpr double link_rate(double bytes_per_second) {
 }
 }  // namespace detail
 
-/// Store a storage's first value after its producer and load it for the readers from position `resume` on.
+/// Store what a storage holds once it is there and load it for the readers from position `resume` on.
 struct swap_out {
   storage_id storage = nothing<storage_id>;
   std::uint32_t left = 0;          // the last early position that touches it
@@ -42,9 +42,8 @@ struct swap_out {
   /// What the storage can be loaded from already, before position `resume`; nothing if it is nowhere.
   template <class G>
   value_id stored_before(G const& g, replay_facts const& facts) const {
-    value_id const whole = g.record(storage).first;
-    op_id const producer = g.producer(whole);
-    if (g.template as<op::load>(producer)) return g.inputs(producer)[0];
+    value_id const whole = value_that_leaves(g, storage);
+    if (is_loaded(g, whole)) return g.inputs(g.producer(whole))[0];
     value_id handle = nothing<value_id>;
     for (auto const& u : g.uses(whole))
       if (g.template as<op::store>(u.op) && facts.at[u.op] < resume) handle = g.output(u.op);
@@ -52,6 +51,11 @@ struct swap_out {
   }
 
  private:
+  template <class G>
+  static bool is_loaded(G const& g, value_id whole) {
+    auto const o = g.producer(whole);
+    return o != nothing<op_id> && g.template as<op::load>(o);
+  }
   /// The latest position that hides the transfer, not moved past the peak or to where memory is as scarce as there.
   template <class G>
   std::uint32_t load_position(candidate<G> const& c) const {
@@ -66,10 +70,20 @@ struct swap_out {
   /// The wait stands behind the store and before the load; a loaded value, which is stored long since, needs none.
   template <class G>
   bool pauses(candidate<G> const& c) const {
-    auto const whole = c.graph.record(storage).first;
-    return pause > left && pause <= load_position(c) && !c.graph.template as<op::load>(c.graph.producer(whole));
+    return pause > left && pause <= load_position(c) && !is_loaded(c.graph, value_that_leaves(c.graph, storage));
   }
 };
+
+namespace detail {
+/// What made a storage, in words.
+template <class G>
+std::string maker_of(G const& g, storage_id s) {
+  auto const first = g.record(s).first;
+  auto const o = g.producer(first);
+  if (o == nothing<op_id>) return text_of({"the donated input ", g.name(first)});
+  return text_of({g.facets(o).name, " #", index(g.origin(o))});
+}
+}  // namespace detail
 
 /// The computations from a position on wait until a store has ended; where later ones do already, these do instead.
 struct stall {
@@ -82,29 +96,30 @@ struct stall {
   bool edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const;
   template <class G>
   std::string describe(candidate<G> const& c) const {
-    auto const v = c.graph.inputs(store)[0];
-    return detail::text_of({"wait for ", c.graph.bytes(c.graph.storage(v)), " bytes of ",
-                            c.graph.facets(c.graph.producer(v)).name, " at position ", before});
+    auto const s = c.graph.storage(c.graph.inputs(store)[0]);
+    return detail::text_of(
+        {"wait for ", c.graph.bytes(s), " bytes of ", detail::maker_of(c.graph, s), " at position ", before});
   }
 };
 
 template <class G>
 bool swap_out::edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const {
   auto const& g = c.graph;
-  if (!can_leave(g, storage)) return false;
-  value_id const whole = g.record(storage).first;
-  op_id const producer = g.producer(whole);
+  value_id const whole = value_that_leaves(g, storage);
+  if (whole == nothing<value_id>) return false;
+  auto const from = detail::stored_from(g, facts.at, whole);
+  if (from > left + 1) return false;  // a view of the whole that is made later alone
   detail::late_readers late(g, facts, c.result, 64, 0);
   late.begin(storage, resume).provide(whole);
   if (!late.plan()) return false;
   out.clear();
   using kind = graph_edit::kind;
   value_id handle = stored_before(g, facts);
-  if (handle == nothing<value_id>) handle = out.transfer(g, kind::store, whole, whole, facts.at[producer] + 1);
+  if (handle == nothing<value_id>) handle = out.transfer(g, kind::store, whole, whole, from);
   if (pauses(c)) handle = out.transfer(g, kind::wait, whole, handle, pause);
   late.edit(out, out.transfer(g, kind::load, whole, handle, load_position(c)));
   std::vector<op_id> maybe_dead(late.copied().begin(), late.copied().end());
-  maybe_dead.push_back(producer);
+  if (auto const producer = g.producer(whole); producer != nothing<op_id>) maybe_dead.push_back(producer);
   remove_dead(g, out, std::move(maybe_dead));
   return true;
 }
@@ -131,8 +146,7 @@ bool stall::edit(candidate<G> const& c, replay_facts const& facts, graph_edit& o
 
 template <class G>
 std::string swap_out::describe(candidate<G> const& c) const {
-  auto const o = c.graph.producer(c.graph.record(storage).first);
-  return detail::text_of({"swap ", c.graph.facets(o).name, " #", index(c.graph.origin(o)), " (", c.graph.bytes(storage),
+  return detail::text_of({"swap ", detail::maker_of(c.graph, storage), " (", c.graph.bytes(storage),
                           " bytes), back before position ", resume,
                           (pause ? ", waited for at position " + std::to_string(pause) : std::string())});
 }
@@ -149,21 +163,22 @@ template <class G>
 plain_vector<scored<swap_out>> find_swaps::operator()(candidate<G> const& c) const {
   plain_vector<scored<swap_out>> found;
   auto const peak = c.result.peak_position;
-  auto const gaps = gaps_at(c.graph, c.order, c.result, peak);
+  auto const gaps = gaps_at(c.graph, c.order, c.result, peak, movable_kind::made_or_donated);
   if (gaps.empty()) return found;
   auto const at = positions(c.order);
   plain_vector<seconds_t> link(peak + 1);  // when the link out is free, by position
   for (std::uint32_t p = 0; p < peak; ++p)
     link[p + 1] = c.graph.template as<op::store>(c.order[p]) ? c.result.end[p] : link[p];
   for (auto const& g : gaps) {
-    if (!flow::is_swappable(c.graph, g.storage)) continue;
+    auto const whole = value_that_leaves(c.graph, g.storage);
+    if (whole == nothing<value_id>) continue;
     auto const bytes = static_cast<double>(c.graph.bytes(g.storage));
     auto const idle = c.result.start[g.resume] - c.result.end[g.left];
     double const score = bytes * idle;
     if (!(score > 0)) continue;
-    auto const made = at[c.graph.producer(c.graph.record(g.storage).first)];
-    auto const outside =
-        std::max(link[made + 1 < peak ? made + 1 : peak], c.result.end[made]) + bytes / bytes_per_second;
+    auto const from = stored_from(c.graph, at, whole);
+    auto const made = from == 0 ? 0 : c.result.end[from - 1];
+    auto const outside = std::max(link[std::min(from, peak)], made) + bytes / bytes_per_second;
     found.push_back(
         {score, {g.storage, g.left, g.resume, bytes_per_second, outside > c.result.start[peak] ? peak : 0}});
   }

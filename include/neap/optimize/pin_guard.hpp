@@ -18,6 +18,7 @@ class pin_guard {
   bool holds(op_graph const& g) const;
 
  private:
+  static bool may_store(op_graph const& g, value_id v);
   static bool computes_the_same(op_graph const& g, op_id a, op_id b) {
     auto const x = g.inputs(a), y = g.inputs(b);
     if (&g.facets(a) != &g.facets(b) || x.size() != y.size() || !same_operator(g.view(a), g.view(b))) return false;

@@ -77,8 +77,9 @@ class dot_writer {
        {"store: moved out", "fillcolor=\"#d3c8e8\", shape=cds"},
        {"load: brought in", "fillcolor=\"#b8d2ee\", shape=cds"},
        {"wait: for a store to end", "fillcolor=\"#ece7f5\", shape=octagon"}}};
-  static constexpr std::array<char const*, 9> role_fill{"#fff2b3", "#e6d0a8", "#e9e9e9", "#c9efe6", "#f3f3f3",
-                                                        "#ffffff", "#f9d0de", "#dff5c8", "#ff9d8a"};
+  static constexpr std::array role_fill{"#fff2b3", "#e6d0a8", "#e9e9e9", "#c9efe6", "#f3f3f3",
+                                        "#ffffff", "#f9d0de", "#dff5c8", "#ff9d8a", "#a5d9cb"};
+  static_assert(role_fill.size() == static_cast<std::size_t>(role::donated) + 1, "a colour for each role");
 
   static std::string quoted(std::string_view s) { return dot_quoted(s); }
   bytes_t bytes_of(value_id v) const { return g_.type(v).bytes(); }

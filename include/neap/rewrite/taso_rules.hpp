@@ -140,7 +140,6 @@ inline constexpr rule factor_difference("factor a difference", (c * a - c * b) >
 inline constexpr rule add_negative("add a negative", (a + neg(b)) >> (a - b));
 inline constexpr rule subtract_negative("subtract a negative", (a - neg(b)) >> (a + b));
 inline constexpr rule negate_twice("negate twice", neg(neg(a)) >> a);
-inline constexpr rule negate_difference("negate a difference", neg(a - b) >> (b - a));
 inline constexpr rule multiply_negative("multiply by a negative", (a * neg(b)) >> neg(a * b));
 
 // ---------------------------------------------------------------------------------------------- numbers
@@ -157,8 +156,10 @@ inline constexpr rule shift_twice(
     [](match const& m) { return detail::exact_sum(m.as<op::add_scalar>(s).value, m.as<op::add_scalar>(t).value); });
 inline constexpr rule scale_by_one("scale by one", mul_scalar[s](x) >> x,
                                    [](match const& m) { return m.as<op::mul_scalar>(s).value == 1; });
-inline constexpr rule shift_by_zero("shift by zero", add_scalar[s](x) >> x,
-                                    [](match const& m) { return m.as<op::add_scalar>(s).value == 0; });
+inline constexpr rule shift_by_zero("shift by -0", add_scalar[s](x) >> x, [](match const& m) {
+  auto const by = m.as<op::add_scalar>(s).value;
+  return by == 0 && std::signbit(by);  // -0 + 0 is not -0
+});
 inline constexpr rule scale_sum("scale a sum", (mul_scalar[s](a) + mul_scalar[s](b)) >> mul_scalar[s](a + b));
 inline constexpr rule scale_product("scale a product", (mul_scalar[s](a) * b) >> mul_scalar[s](a * b));
 inline constexpr rule scale_after_left("scale after a product, left",
@@ -559,29 +560,30 @@ inline constexpr rule cast_nothing("cast to the same", cast[s](x) >> x,
 namespace rules = pattern::rules;
 
 namespace detail {
-inline constexpr auto& all_taso_rules = rule_list<
-    rules::regroup_sum, rules::share_addend, rules::chain_addend, rules::gather_addend, rules::distribute,
-    rules::factor, rules::factor_product, rules::factor_out, rules::distribute_product, rules::share_factor,
-    rules::chain_factor, rules::regroup_product, rules::gather_factor, rules::distribute_difference,
-    rules::factor_difference, rules::add_negative, rules::subtract_negative, rules::negate_twice,
-    rules::negate_difference, rules::multiply_negative, rules::scale_twice, rules::shift_twice, rules::scale_by_one,
-    rules::shift_by_zero, rules::scale_sum, rules::scale_product, rules::scale_after_left, rules::scale_after_right,
-    rules::scale_before_left, rules::scale_before_right, rules::scale_after_conv, rules::scale_kernel,
-    rules::scale_after_sum, rules::scale_after_sum_to, rules::sum_once, rules::sum_apart, rules::sum_to_once,
-    rules::sum_to_apart, rules::sum_to_twice, rules::sum_to_itself, rules::one_product, rules::one_product_left,
-    rules::one_product_difference, rules::one_convolution, rules::longer_product, rules::right_first, rules::left_first,
-    rules::transposed_left, rules::transposed_right, rules::transposed_product, rules::keep_rows_apart,
-    rules::join_rows, rules::pointwise_convolution, rules::concat_columns, rules::concat_rows, rules::concat_sums,
-    rules::sum_of_concats, rules::concat_unary, rules::unary_concat, rules::concat_channels,
-    rules::concat_channels_shifted, rules::concat_padded, rules::concat_padded_second, rules::concat_images,
-    rules::concat_images_shifted, rules::merge_columns, rules::merge_rows, rules::merge_channels, rules::merge_padded,
-    rules::merge_images, rules::permute_twice, rules::permute_nothing, rules::reshape_twice, rules::reshape_nothing,
-    rules::broadcast_twice, rules::broadcast_nothing, rules::slice_twice, rules::slice_nothing, rules::slice_of_pad,
-    rules::unary_permuted, rules::permuted_unary, rules::unary_reshaped, rules::reshaped_unary, rules::unary_broadcast,
-    rules::sliced_unary, rules::sum_permuted, rules::product_permuted, rules::sum_reshaped, rules::product_reshaped,
-    rules::sliced_sum, rules::sliced_columns, rules::sliced_rows, rules::concat_concats, rules::concat_pieces,
-    rules::slice_of_concat, rules::copy_twice, rules::no_copy, rules::cast_and_back, rules::cast_once,
-    rules::cast_nothing>;
+inline constexpr auto& all_taso_rules =
+    rule_list<rules::regroup_sum, rules::share_addend, rules::chain_addend, rules::gather_addend, rules::distribute,
+              rules::factor, rules::factor_product, rules::factor_out, rules::distribute_product, rules::share_factor,
+              rules::chain_factor, rules::regroup_product, rules::gather_factor, rules::distribute_difference,
+              rules::factor_difference, rules::add_negative, rules::subtract_negative, rules::negate_twice,
+              rules::multiply_negative, rules::scale_twice, rules::shift_twice, rules::scale_by_one,
+              rules::shift_by_zero, rules::scale_sum, rules::scale_product, rules::scale_after_left,
+              rules::scale_after_right, rules::scale_before_left, rules::scale_before_right, rules::scale_after_conv,
+              rules::scale_kernel, rules::scale_after_sum, rules::scale_after_sum_to, rules::sum_once, rules::sum_apart,
+              rules::sum_to_once, rules::sum_to_apart, rules::sum_to_twice, rules::sum_to_itself, rules::one_product,
+              rules::one_product_left, rules::one_product_difference, rules::one_convolution, rules::longer_product,
+              rules::right_first, rules::left_first, rules::transposed_left, rules::transposed_right,
+              rules::transposed_product, rules::keep_rows_apart, rules::join_rows, rules::pointwise_convolution,
+              rules::concat_columns, rules::concat_rows, rules::concat_sums, rules::sum_of_concats, rules::concat_unary,
+              rules::unary_concat, rules::concat_channels, rules::concat_channels_shifted, rules::concat_padded,
+              rules::concat_padded_second, rules::concat_images, rules::concat_images_shifted, rules::merge_columns,
+              rules::merge_rows, rules::merge_channels, rules::merge_padded, rules::merge_images, rules::permute_twice,
+              rules::permute_nothing, rules::reshape_twice, rules::reshape_nothing, rules::broadcast_twice,
+              rules::broadcast_nothing, rules::slice_twice, rules::slice_nothing, rules::slice_of_pad,
+              rules::unary_permuted, rules::permuted_unary, rules::unary_reshaped, rules::reshaped_unary,
+              rules::unary_broadcast, rules::sliced_unary, rules::sum_permuted, rules::product_permuted,
+              rules::sum_reshaped, rules::product_reshaped, rules::sliced_sum, rules::sliced_columns,
+              rules::sliced_rows, rules::concat_concats, rules::concat_pieces, rules::slice_of_concat,
+              rules::copy_twice, rules::no_copy, rules::cast_and_back, rules::cast_once, rules::cast_nothing>;
 }  // namespace detail
 
 /// The mutator of all these rules.

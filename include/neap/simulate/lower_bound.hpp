@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <numeric>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -102,10 +103,14 @@ peak_bound peak_lower_bound(G const& g, flow_facts const& facts, bool in_parts =
     return n;
   };
 
-  plain_vector<part> kept(facts.storage_count());
+  plain_vector<part> kept(facts.storage_count());  // whole storages: what is kept never leaves
+  plain_vector<bytes_t> least;                     // where a rule may make it otherwise
+  least.assign(facts.storage_count(), 0);
   for (auto v : flow::kept(g))
-    if (auto const s = flow::storage(g, v); facts.is_kept(s))
-      kept[index(s)] = {s, std::max(kept[index(s)].bytes, detail::least_bytes(g, facts, v))};
+    if (auto const s = flow::storage(g, v); facts.is_kept(s)) {
+      kept[index(s)] = {s, facts.bytes(s)};
+      least[index(s)] = std::max(least[index(s)], detail::least_bytes(g, facts, v));
+    }
   bytes_t const end = facts.resident_bytes() + sum(kept);
 
   for (auto o : id_range<op_id>(facts.op_count())) {
@@ -150,7 +155,7 @@ peak_bound peak_lower_bound(G const& g, flow_facts const& facts, bool in_parts =
     b.bytes = here;
     b.forcing.push_back({o, here});
   }
-  b.end_bytes = end;
+  b.end_bytes = std::accumulate(least.begin(), least.end(), facts.resident_bytes());
   if (end > b.bytes || b.forcing.empty()) {
     b.bytes = end;
     b.at_end = true;

@@ -21,18 +21,20 @@ class peak_bound_check {
     for (auto s : g.storages())
       if (g.is_resident(s)) resident_ += bytes(s);
   }
-  /// Of plans whose ops are rewritten: what is kept, and what is resident.
-  bytes_t at_end() const {
+  /// What is kept, and what is resident: each in its whole storage, or, of plans whose ops are rewritten, in the smallest
+  /// that it may lie in.
+  bytes_t at_end(bool rewritten) const {
     std::vector<bytes_t> kept(g_.storage_count(), 0);
     for (auto v : g_.kept())
-      if (auto const s = g_.storage(v); !g_.is_resident(s)) kept[index(s)] = std::max(kept[index(s)], least(v));
+      if (auto const s = g_.storage(v); !g_.is_resident(s))
+        kept[index(s)] = std::max(kept[index(s)], rewritten ? least(v) : bytes(s));
     bytes_t bound = resident_;
     for (auto b : kept) bound += b;
     return bound;
   }
   /// Of plans that run ops in parts, if `in_parts`: the needs of an op that can be cut give no bound then.
   bytes_t operator()(bool in_parts) const {
-    bytes_t bound = at_end();
+    bytes_t bound = at_end(false);
     std::vector<input> in;  // one vector for all: a large graph has many ops
     for (auto o : g_.ops())
       if (!in_parts || g_.links(o).empty()) bound = std::max(bound, resident_ + beside_residents(o, in));

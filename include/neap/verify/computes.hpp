@@ -127,6 +127,11 @@ inline bool check_values(op_graph const& original, op_graph const& g, hash_key k
         report(kind::type_changed, o,
                describe(g, o) + " shows other elements than " + describe(original, x) +
                    " of the original: its layout, or that of what it is a view of, differs");
+      if (!writes_over_the_same(original, was, x, g, now, o))
+        report(kind::input_changed, o,
+               describe(g, o) + " writes over other bytes than " + describe(original, x) +
+                   " of the original: what it writes over has another layout, lies in another storage, or beside it "
+                   "there lies something else");
     };
     // What was it meant to be? The original op of its origin, the one most alike.
     op_id meant = nothing<op_id>;
@@ -200,13 +205,18 @@ inline bool check_values(op_graph const& original, op_graph const& g, hash_key k
       report(kind::type_changed, o, who + "its outputs have other types, layouts or sizes");
     } else {
       std::string where = "another number of arguments";
+      auto what = kind::input_changed;
       auto const a = g.inputs(o), b = original.inputs(meant);
       for (std::size_t i = 0; a.size() == b.size() && i < a.size(); ++i)
         if (now.value[a[i]] != was.value[b[i]]) {
           where = "argument " + std::to_string(i) + " is another value";
+          if (!is_pinned(original, b[i])) break;
+          auto const maker = original.producer(b[i]);
+          where += " than " + describe(original, maker) + " makes, which is pinned " + to_string(original.pins(maker));
+          what = kind::broken_pin;
           break;
         }
-      report(kind::input_changed, o, who + where);
+      report(what, o, who + where);
     }
     if (g.outputs(o).size() == original.outputs(meant).size())
       now.set_as(g, o, was, original, meant);  // so that readers are not blamed
@@ -226,8 +236,18 @@ inline bool check_values(op_graph const& original, op_graph const& g, hash_key k
       report(kind::repeated_op, nothing<op_id>, describe(original, o) + " of the original runs more than once");
   }
 
-  // what is kept: the same values in the same order
   rewrites.numbered(now.order.size());
+  // what is stored: not what may never leave, computed by another op
+  for (auto o : any_pins ? now.order : std::vector<op_id>{}) {
+    if (!is_store(g, o) || g.inputs(o).size() != 1 || !rewrites.makes(g.inputs(o)[0])) continue;
+    for (auto w : original.values())
+      if (original.pins(w).has_any(pin::keep | pin::never_out) && rewrites.computes_pinned(g.inputs(o)[0], w))
+        report(kind::broken_pin, o,
+               describe(g, o) + " stores what " + describe(original, original.producer(w)) +
+                   " of the original makes, computed otherwise, which is pinned " + to_string(original.pins(w)));
+  }
+
+  // what is kept: the same values in the same order
   if (g.kept().size() != original.kept().size())
     report(kind::output_changed, nothing<op_id>,
            std::to_string(g.kept().size()) + " values are kept, " + std::to_string(original.kept().size()) +
@@ -248,6 +268,9 @@ inline bool check_values(op_graph const& original, op_graph const& g, hash_key k
     if (lies_in[s] != t || g.is_resident(s) != original.is_resident(t))
       report(kind::output_changed, g.producer(g.kept()[i]),
              "kept value " + std::to_string(i) + " shares a storage that it does not share in the original");
+    else if (g.bytes(s) != original.bytes(t) && now.value[g.kept()[i]] == was.value[original.kept()[i]])
+      report(kind::output_changed, g.producer(g.kept()[i]),
+             "kept value " + std::to_string(i) + " lies in a storage of another size than in the original");
   }
   for (auto o : now.order)
     if (updates_in_place(g, o))

@@ -1,8 +1,10 @@
 // Pins, for the verifier: whether a planned graph does to an op or a value what a pin of the original forbids (ir/pins.hpp).
 // The original's pins count, not those that the plan says. Which op of the original a planned op is, its origin says, which
-// check_what_is_computed() has compared; an op that computes a pinned one's result under another origin is found there too.
+// check_what_is_computed() has compared. It also finds an op that computes a pinned one's result otherwise, or under
+// another origin.
 #pragma once
 
+#include <neap/ir/operators/movement.hpp>
 #include <neap/ir/operators/parts.hpp>
 #include <neap/ir/operators/unary.hpp>
 #include <neap/verify/value_numbers.hpp>
@@ -72,6 +74,12 @@ class pin_check {
     auto const i = index(g_.origin(o));
     return i < of_origin_.size() ? of_origin_[i] : nothing<op_id>;
   }
+  /// Whether what an op makes is what it reads, or a part of it, at other places or in another type.
+  bool moves_elements(op_id o) const {
+    return g_.as<op::place>(o) || g_.as<op::combine_into>(o) || g_.as<op::copy>(o) || g_.as<op::cast>(o) ||
+           g_.as<op::reshape>(o) || g_.as<op::slice>(o) || g_.as<op::permute>(o) || g_.as<op::split>(o) ||
+           g_.as<op::pad>(o) || g_.as<op::concat>(o) || g_.as<op::broadcast_to>(o);
+  }
   /// What is stored: the value, all that it is a view of, and what it was copied or put together from.
   void check_store(op_id store) {
     std::vector<value_id> open(g_.inputs(store).begin(), g_.inputs(store).end());
@@ -101,8 +109,7 @@ class pin_check {
           report(store, "what " + name(original_, x) + " of the original makes is swapped out", pins);
         continue;
       }
-      if (g_.as<op::place>(o) || g_.as<op::combine_into>(o) || g_.as<op::copy>(o))
-        open.insert(open.end(), g_.inputs(o).begin(), g_.inputs(o).end());
+      if (moves_elements(o)) open.insert(open.end(), g_.inputs(o).begin(), g_.inputs(o).end());
       if (auto const p = g_.producer(g_.inputs(o).empty() ? v : g_.inputs(o)[0]);
           g_.as<op::mul_scalar>(o) && p != nothing<op_id> && g_.as<op::combine_into>(p))
         open.push_back(g_.inputs(o)[0]);

@@ -23,7 +23,9 @@
 // Floating point. A rewritten value has the same sums of products as the original's, with no term added that is
 // subtracted later, and no intermediate result 1024 times (of type f16: 16 times) above or below the original's where
 // all given values are 1. So are all results of rules of sums and products. It differs by rounding alone. What holds
-// over the reals only, as (y + m) - m for y or factors of 2^1000 and 2^-1000, is refused.
+// over the reals only, as (y + m) - m for y or factors of 2^1000 and 2^-1000, is refused. Signs of zeros are checked where
+// values are only added, subtracted and negated: with all given values 0, and with all -0. Where products are taken apart
+// or factors out, c (a + b) for c a + c b, the sign of a 0 may be another than in the original.
 #pragma once
 
 #include <neap/verify/computes.hpp>

@@ -9,6 +9,8 @@
 // Where that is not enough (a graph may have both a sum and what it was taken apart into), sums and products of elements are
 // looked through too, then products of matrices, then everything down to sources.
 //
+// What a pinned op of the original makes is always one of the free variables: nothing else stands for it (pins.hpp).
+//
 // What is computed otherwise and never is an argument that is compared changes nothing: some of the original's values are
 // dead too, and what was computed again may have lost its readers.
 #pragma once
@@ -58,7 +60,7 @@ class rewritten {
   bool same(value_id v, value_id w) {
     if (now_.value[v] == was_.value[w]) return true;
     if (!(g_.type(v) == original_.type(w))) return false;
-    if (original_.producer(w) == nothing<op_id>) return false;
+    if (original_.producer(w) == nothing<op_id> || is_pinned(original_, w)) return false;
     auto const key = std::uint64_t{index(v)} << 32 | index(w);
     auto const [at, fresh] = compared_.emplace(key, false);
     if (!fresh) return at->second;
@@ -73,6 +75,10 @@ class rewritten {
         is_shown_.emplace(index(v = g_.inputs(o)[0]), w);
     }
     return is;
+  }
+  /// Whether a planned value has the elements of the original's pinned value w.
+  bool computes_pinned(value_id v, value_id w) {
+    return g_.type(v) == original_.type(w) && original_.producer(w) != nothing<op_id> && compare(v, w);
   }
   /// Whether any value was shown to be the original's by evaluation.
   bool any() const { return any_; }
@@ -133,6 +139,7 @@ class rewritten {
           depth_(depth),
           with_shown_(with_shown) {}
     bool given(value_id v, digest& name) const override {
+      if (all_.pinned_.count(n_.value[v]) != 0) return name = n_.value[v], true;
       if (v == asked_) return false;
       if (with_shown_ && &g_ == &all_.g_)
         if (auto const at = all_.is_shown_.find(index(v)); at != all_.is_shown_.end()) {
@@ -160,7 +167,10 @@ class rewritten {
 
   void learn() {
     if (originals_.empty()) {
-      for (auto v : original_.values()) originals_.insert(was_.value[v]);
+      for (auto v : original_.values()) {
+        originals_.insert(was_.value[v]);
+        if (original_.has_pins() && is_pinned(original_, v)) pinned_.insert(was_.value[v]);
+      }
       for (auto o : original_.ops())
         if (auto const* x = original_.as<op::opaque>(o); x && x->known_kind)
           means_.emplace(called(original_, was_, o), o);
@@ -199,7 +209,7 @@ class rewritten {
   numbers const& now_;
   std::optional<field_secret> secret_;  // once there is something to compare
   std::size_t numbered_ = 0, learned_ = 0;
-  number_list originals_, planned_, shown_;
+  number_list originals_, planned_, shown_, pinned_;
   std::unordered_map<digest, op_id, digest_key> means_;  // ops of the original that mean something, by called()
   std::vector<op_id> meant_;  // of each planned opaque op: the one of the original that says what it is
   std::unordered_map<std::uint64_t, bool> compared_;

@@ -458,7 +458,7 @@ class run_check {
     peak_bound_check const least(p_.original, p_.options);
     auto bound = least(g_.runs_in_parts());
     if (bound > peak && (p_.rewritten || computes_twice(p_.original)))
-      bound = least.at_end();  // what holds of the original's ops holds no more
+      bound = least.at_end(true);  // what holds of the original's ops holds no more
     wrong(kind::wrong_bound, "the lower bound is ", bound, p_.bound);
     if (p_.bound > peak) report(kind::wrong_bound, no_id, nothing<storage_id>, "the lower bound is above the peak");
   }

@@ -59,6 +59,13 @@ inline bool runs_at_most_once(op_graph const& g, op_id o) {
   return runs_exactly_once(g, o) || (x && x->placeholder);
 }
 
+/// Whether an op makes the value that something is forbidden to.
+inline bool is_pinned(op_graph const& g, value_id v) {
+  auto const o = g.producer(v);
+  return o != nothing<op_id> &&
+         (g.pins(v) | g.pins(o)).has_any(pin::keep | pin::run_once | pin::never_in_parts | pin::never_out);
+}
+
 inline sip_hash& with_type(sip_hash& h, tensor_type const& t) {
   h.mix(static_cast<std::uint64_t>(t.element)).mix(static_cast<std::uint64_t>(t.rank()));
   for (auto n : t.dims) h.mix(static_cast<std::uint64_t>(n));

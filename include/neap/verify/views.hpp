@@ -137,4 +137,41 @@ inline bool shows_the_same(op_graph const& original, numbers const& was, op_id x
   return true;
 }
 
+/// Whether a value shows every byte of its storage, each once, as a dense tensor with its axes in any order does.
+inline bool shows_whole_storage(op_graph const& g, value_id v) {
+  auto const& l = g.layout(v);
+  if (l.offset != 0 || g.bytes(g.storage(v)) != l.type.bytes()) return false;
+  std::vector<std::pair<std::int64_t, std::int64_t>> axes;  // stride, extent
+  for (int k = 0; k < l.type.rank(); ++k)
+    if (l.type.dims[k] != 1) axes.emplace_back(l.strides[k], l.type.dims[k]);
+  std::sort(axes.begin(), axes.end());
+  std::int64_t dense = 1;
+  for (auto const& [stride, extent] : axes)
+    if (std::exchange(dense, dense * extent) != stride) return false;
+  return true;
+}
+/// Whether an op that writes over an argument finds there, byte for byte, what the original's op does, which it is a copy
+/// of: the same elements at the same places of a storage of the same size, and beside them the same bytes, which what it
+/// leaves still shows. The arguments themselves have been compared.
+inline bool writes_over_the_same(op_graph const& original, numbers const& was, op_id x, op_graph const& g,
+                                 numbers const& now, op_id o) {
+  for (std::size_t j = 0; j < g.outputs(o).size(); ++j) {
+    auto const& r = g.record(g.outputs(o)[j]);
+    if (r.of < 0 || r.alias == alias_kind::view) continue;
+    auto v = g.inputs(o)[static_cast<std::size_t>(r.of)], w = original.inputs(x)[static_cast<std::size_t>(r.of)];
+    auto const &s = g.record(g.storage(v)), &t = original.record(original.storage(w));
+    if (!(g.layout(v) == original.layout(w)) || s.bytes != t.bytes) return false;
+    if (shows_whole_storage(g, v)) continue;
+    auto const same = [&](value_id a, value_id b) {
+      return now.value[a] == was.value[b] && g.layout(a) == original.layout(b);
+    };
+    bool found = same(s.first, t.first);
+    for (auto a = g.base(v); a != nothing<value_id> && !found; a = g.base(a))
+      for (auto b = original.base(w); b != nothing<value_id> && !found; b = original.base(b))
+        found = same(a, b) && shows_whole_storage(g, a);
+    if (!found) return false;
+  }
+  return true;
+}
+
 }  // namespace neap::inline v0::detail::verifying

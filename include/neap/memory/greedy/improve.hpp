@@ -26,9 +26,16 @@
 
 namespace neap::inline v0 {
 
+/// Asked again and again by what may end early: whether it is to. By itself: no.
+struct early_end {
+  bool (*asks)(void const*) = nullptr;
+  void const* of = nullptr;
+  constexpr bool operator()() const { return asks && asks(of); }
+};
 /// What improvement may spend: records put down, about 2 us each. Counted in plans as work.
 struct improve_budget {
   std::int64_t placements = 400'000;
+  early_end ended{};
 };
 
 namespace detail {
@@ -54,7 +61,7 @@ class plan_improver {
     std::size_t worst = highest();
     for (std::uint32_t failures = 0; plan_.arena_bytes > plan_.lower_bound_bytes;) {
       if (failures % patience == 0 && !look_at(worst, wanted << std::min(failures / patience, 2u))) return;
-      if (placed_ + static_cast<std::int64_t>(inside_.size()) > budget.placements) return;
+      if (placed_ + static_cast<std::int64_t>(inside_.size()) > budget.placements || budget.ended()) return;
       if (attempt()) worst = highest(), failures = 0;
       else ++failures;
     }

@@ -151,7 +151,7 @@ NEAP_FUNC void fission_sweep::try_stretch(fission_axes const& axes, part_numbers
       else end = std::max(end, t);
     }
     auto const last_time = length - 1;
-    if (life.first < first) {  // made before the stretch
+    if (life.first < first || g_.is_source(s)) {  // made before the stretch
       if (inside && behind > 0) end = std::max(end, behind - 1);
       add(once_, 0, beyond ? last_time : end, bytes);
       return;

@@ -16,13 +16,21 @@ NEAP_FUNC pin_guard::pin_guard(op_graph const& program) : any_(program.has_pins(
   }
 }
 
+/// What rules have made of a value that may not leave stays, too.
+NEAP_FUNC bool pin_guard::may_store(op_graph const& g, value_id v) {
+  if (!g.may_swap(g.storage(v))) return false;
+  auto const o = g.producer(v);
+  if (o == nothing<op_id> || !g.record(o).rewritten) return true;
+  return std::ranges::all_of(g.inputs(o), [&](value_id in) { return may_store(g, in); });
+}
+
 NEAP_FUNC bool pin_guard::holds(op_graph const& g) const {
   if (!any_) return true;
   plain_vector<std::uint32_t> runs;
   runs.assign(of_origin_.size(), 0);
   plain_vector<op_id> once, rewritten;
   for (auto o : g.ops()) {
-    if (g.as<op::store>(o) && !g.may_swap(g.storage(g.inputs(o)[0]))) return false;
+    if (g.as<op::store>(o) && !may_store(g, g.inputs(o)[0])) return false;
     if (!g.may_recompute(o)) once.push_back(o);
     else if (g.record(o).rewritten) rewritten.push_back(o);
     auto const i = index(g.origin(o));

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -115,6 +116,8 @@ class placement {
       auto const& memory = state_.options.memory;
       auto const seconds_left = [&] { return state_.budget.seconds_left(c.order.size()); };
       default_planner quick;
+      auto const& stop = state_.options.stop;
+      quick.ended = {[](void const* s) { return static_cast<std::stop_token const*>(s)->stop_requested(); }, &stop};
       double const affordable = numbers_.placements_a_second * std::max(seconds_left(), numbers_.least_seconds);
       if (affordable < static_cast<double>(quick.most_placements))
         quick.most_placements = static_cast<std::int64_t>(affordable);
@@ -124,7 +127,7 @@ class placement {
       bool const dense = placed.arena_bytes - placed.peak_bytes <= placed.peak_bytes / numbers_.holes;
       auto const seconds = seconds_left();
       auto const to_begin = numbers_.to_begin_an_op * static_cast<double>(c.order.size());
-      if (!numbers_.exact || (!large && dense) || seconds <= to_begin) return placed;
+      if (!numbers_.exact || (!large && dense) || seconds <= to_begin || stop.stop_requested()) return placed;
       auto const all = static_cast<std::int64_t>(
           std::clamp(numbers_.nodes_a_second * state_.budget.epoch(), numbers_.least_nodes, numbers_.most_nodes));
       auto const nodes = std::max((all - nodes_used) / numbers_.part_of_nodes, numbers_.few_nodes);
