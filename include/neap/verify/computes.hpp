@@ -237,14 +237,22 @@ inline bool check_values(op_graph const& original, op_graph const& g, hash_key k
   }
 
   rewrites.numbered(now.order.size());
-  // what is stored: not what may never leave, computed by another op
-  for (auto o : any_pins ? now.order : std::vector<op_id>{}) {
-    if (!is_store(g, o) || g.inputs(o).size() != 1 || !rewrites.makes(g.inputs(o)[0])) continue;
-    for (auto w : original.values())
-      if (original.pins(w).has_any(pin::keep | pin::never_out) && rewrites.computes_pinned(g.inputs(o)[0], w))
-        report(kind::broken_pin, o,
-               describe(g, o) + " stores what " + describe(original, original.producer(w)) +
-                   " of the original makes, computed otherwise, which is pinned " + to_string(original.pins(w)));
+  // what is stored: not what may never leave, whichever op computes it
+  if (any_pins) {
+    std::vector<digest> free;  // numbers of values that may leave
+    for (auto v : original.values())
+      if (!original.pins(v).has_any(pin::keep | pin::never_out)) free.push_back(was.value[v]);
+    std::sort(free.begin(), free.end());
+    for (auto o : now.order) {
+      if (!is_store(g, o) || g.inputs(o).size() != 1) continue;
+      auto const v = g.inputs(o)[0];
+      for (auto w : original.values())
+        if (original.pins(w).has_any(pin::keep | pin::never_out) &&
+            !std::binary_search(free.begin(), free.end(), was.value[w]) &&
+            (now.value[v] == was.value[w] || (rewrites.makes(v) && rewrites.computes_pinned(v, w))))
+          report(kind::broken_pin, o,
+                 describe(g, o) + " stores what is pinned in the original: " + to_string(original.pins(w)));
+    }
   }
 
   // what is kept: the same values in the same order
