@@ -38,7 +38,7 @@ TEST_CASE("every role has a colour of its own") {
     auto v = edit.add_source(is_source(r) ? r : role::input, {dtype::f32, {4}}, "x");
     edit.keep(edit.add(op::tanh{}, {v})[0], is_source(r) ? role::output : r);
     auto const dot = to_dot(graph(std::move(edit).finish()));
-    auto const at = dot.find("fillcolor", dot.find("label=\"" + std::string(name_of(r))));
+    auto const at = dot.rfind("fillcolor", dot.find("label=\"" + std::string(name_of(r)) + "\""));  // of the legend
     return dot.substr(at, 19);
   };
   std::set<std::string> all;

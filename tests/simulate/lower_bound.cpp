@@ -126,6 +126,10 @@ TEST_CASE(
     auto edited = plain;
     random_stream draw(seed, 42);
     for (auto n = 1 + draw.below(3); n > 0; --n) testing::copy_or_load(edited, draw);
+    bool moved = false;  // a kept view: no plan may do that
+    for (std::size_t i = 0; i < plain.kept().size(); ++i)
+      moved = moved || edited.bytes(edited.storage(edited.kept()[i])) != plain.bytes(plain.storage(plain.kept()[i]));
+    if (moved) continue;
     auto const of_edited = all_orders(edited, options).least();
     if (of_edited < bound) CHECK(of_edited >= bound);
     met_by_edits += least > bound && of_edited == bound;
