@@ -26,12 +26,13 @@
 
 namespace neap::inline v0 {
 
-/// Asked again and again by what may end early: whether it is to. By itself: no.
+/// Whether work that can end early is to end; never, without a function.
 struct early_end {
-  bool (*asks)(void const*) = nullptr;
+  bool (*is_over)(void const*) = nullptr;
   void const* of = nullptr;
-  constexpr bool operator()() const { return asks && asks(of); }
+  constexpr bool operator()() const { return is_over && is_over(of); }
 };
+
 /// What improvement may spend: records put down, about 2 us each. Counted in plans as work.
 struct improve_budget {
   std::int64_t placements = 400'000;
