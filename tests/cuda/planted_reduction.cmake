@@ -26,9 +26,9 @@ plant(first_term_left_out [=[first = terms * split / sums.splits,]=] [=[first = 
 plant(last_pack_left_out [=[packs = (last - first + length - 1) / length;]=] [=[packs = (last - first + (FAULT ? 0 : length - 1)) / length;]=])
 plant(column_too_many [=[device_tile ? width - column : device_tile;]=] [=[device_tile ? width - column + FAULT : device_tile;]=])
 plant(column_left_out [=[line % tiles * device_tile;]=] [=[line % tiles * (device_tile + FAULT);]=])
-plant(tail_counted [=[if (j < n) sum = ]=] [=[if (FAULT || j < n) sum = ]=])
+plant(tail_counted [=[if (j < n) sum.add]=] [=[if (FAULT || j < n) sum.add]=])
 plant(tail_of_x_written [=[if (j < n) store_element(]=] [=[if (FAULT || j < n) store_element(]=])
-plant(slot_of_neighbour [=[sums.op(sum, y.at[j])]=] [=[sums.op(sum, FAULT && j + 1 < length ? y.at[j + 1] : y.at[j])]=])
+plant(slot_of_neighbour [=[sum.add(y.at[j])]=] [=[sum.add(FAULT && j + 1 < length ? y.at[j + 1] : y.at[j])]=])
 plant(packs_anywhere [=[!Across && by_packs && n == length]=] [=[!Across && (FAULT || by_packs) && n == length]=])
 plant(packs_at_any_term [=[k % length == 0;]=] [=[(FAULT || k % length == 0);]=])
 plant(pack_off_by_one [=[first + i * length,]=]

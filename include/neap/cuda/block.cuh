@@ -1,7 +1,7 @@
 // The block of backend/block.hpp on a GPU: a thread block, a warp, or one of several thread blocks that share the indices
 // of a row. All threads call the functor. Sums are added in a fixed order: thread t of T adds indices t, t + T, ... one
-// after another (of reduce_transform: 16 bytes of elements each, then what is left), lanes of a warp are added as a binary
-// tree of neighbours, and the warps in order (cub::BlockReduce).
+// after another (of reduce_transform: 16 bytes of elements each, then what is left; floats in runs of sum_run, and the runs
+// in double), lanes of a warp are added as a binary tree of neighbours, and the warps in order (cub::BlockReduce).
 #pragma once
 
 #include <neap/backend/block.hpp>
@@ -29,6 +29,37 @@ struct cuda_slots {
   };
   T at[own];
   NEAP_HD NEAP_INLINE owned place() { return {at}; }
+};
+
+/// An operator that is a sum or another one, as is known when it runs.
+template <class Op>
+concept may_be_sum = std::is_same_v<Op, sum_op> || requires { typename Op::may_be_sum; };
+
+/// What a thread combines: floats in runs, and these in double.
+template <class T, class Op>
+struct thread_terms {
+  static constexpr bool in_runs = may_be_sum<Op> && !std::is_same_v<T, sum_t<T>>;
+  Op const& op;
+  T init, part;
+  sum_t<T> total;
+  int count = 0;
+  NEAP_HD NEAP_INLINE thread_terms(T start, Op const& combine) : op(combine), init(start), part(start), total(start) {}
+  NEAP_HD NEAP_INLINE void add(T x) { part = op(part, x); }
+  /// After n terms more, a divisor of sum_run.
+  NEAP_HD NEAP_INLINE void after(int n) {
+    if constexpr (in_runs) {
+      count += n;
+      if (count < sum_run) return;
+      total = op(total, static_cast<sum_t<T>>(part));
+      part = init, count = 0;
+    }
+  }
+  /// `ended`: whether there may have been as many as sum_run; for all threads of a warp alike.
+  NEAP_HD NEAP_INLINE T result(bool ended) const {
+    if constexpr (in_runs)
+      if (ended) return static_cast<T>(op(total, static_cast<sum_t<T>>(part)));
+    return part;
+  }
 };
 
 /// 16 bytes of elements, moved at once.
@@ -97,18 +128,18 @@ __device__ T reduce_by_packs(int thread, std::int64_t n, T init, F const& f, Op 
   static_assert(((sizeof(X) == sizeof(First)) && ...), "reduce_transform: elements of one size");
   constexpr int length = cuda_pack<First>::length;
   std::int64_t const packs = n / length;
-  T part = init;
-  T* const sum = &part;
+  thread_terms<T, Op> terms(init, op);
+  auto* const all = &terms;
   each_pack<Threads>(
       thread, packs, aligned_to_packs(first, x...),
       [=](std::int64_t, cuda_pack<First> const& a, cuda_pack<X> const&... in) {
 #pragma unroll
-        for (int j = 0; j < length; ++j) *sum = op(*sum, static_cast<T>(f(a.at[j], in.at[j]...)));
+        for (int j = 0; j < length; ++j) all->add(static_cast<T>(f(a.at[j], in.at[j]...)));
+        all->after(length);
       },
       first, x...);
-  for (std::int64_t i = packs * length + thread; i < n; i += Threads)
-    part = op(part, static_cast<T>(f(first[i], x[i]...)));
-  return part;
+  for (std::int64_t i = packs * length + thread; i < n; i += Threads) terms.add(static_cast<T>(f(first[i], x[i]...)));
+  return terms.result(n >= std::int64_t{Threads} * (sum_run - length - 1));
 }
 }  // namespace detail
 
@@ -183,9 +214,9 @@ class cuda_block {
   template <class T, class F, class Op>
   NEAP_HD T reduce_each(std::int64_t n, T init, F&& f, Op const& op) const {
 #if defined(__CUDA_ARCH__)
-    T part = init;
-    for (std::int64_t i = threadIdx.x; i < n; i += Threads) part = op(part, static_cast<T>(f(i)));
-    return reduce(part, op);
+    detail::thread_terms<T, Op> terms(init, op);
+    for (std::int64_t i = threadIdx.x; i < n; i += Threads) terms.add(static_cast<T>(f(i))), terms.after(1);
+    return reduce(terms.result(n >= std::int64_t{Threads} * (sum_run - 1)), op);
 #else
     return init;
 #endif
@@ -264,9 +295,9 @@ class cuda_warp {
   template <class T, class F, class Op>
   NEAP_HD T reduce_each(std::int64_t n, T init, F&& f, Op const& op) const {
 #if defined(__CUDA_ARCH__)
-    T part = init;
-    for (std::int64_t i = lane(); i < n; i += threads) part = op(part, static_cast<T>(f(i)));
-    return reduce(part, op);
+    detail::thread_terms<T, Op> terms(init, op);
+    for (std::int64_t i = lane(); i < n; i += threads) terms.add(static_cast<T>(f(i))), terms.after(1);
+    return reduce(terms.result(n >= std::int64_t{threads} * (sum_run - 1)), op);
 #else
     return init;
 #endif

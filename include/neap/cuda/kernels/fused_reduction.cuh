@@ -114,7 +114,7 @@ struct fused_reduce_kernel {
   /// Terms [first, last) of an output, one after another.
   NEAP_HD NEAP_INLINE C add(std::int64_t output, std::int64_t first, std::int64_t last) const {
     fused_reduce_kernel const* const self = this;
-    C sum = sums.start;
+    terms_in_runs<C> sum(sums);
 #if defined(__CUDA_ARCH__)
 #pragma unroll 1
 #endif
@@ -128,9 +128,10 @@ struct fused_reduce_kernel {
 #pragma unroll
 #endif
       for (int j = 0; j < length; ++j)
-        if (j < n) sum = sums.op(sum, y.at[j]);
+        if (j < n) sum.add(y.at[j]);
+      sum.after(length);
     }
-    return sum;
+    return sum.result();
   }
   /// Whether terms [k, k + n) are packs.
   NEAP_HD NEAP_INLINE bool are_packs(std::int64_t k, int n) const {

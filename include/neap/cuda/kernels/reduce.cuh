@@ -1,7 +1,7 @@
 // Reductions on a device (backend/kernels/reduce.hpp): lines of terms are cut into splits that depend on extents alone, each
 // split is added by a block, and the splits in order. Threads add eight terms that follow one another and go on; where the
-// last axis is kept, each thread adds the terms of one output. No order depends on addresses. Sums are the host's to
-// rounding, integers and extremes are equal.
+// last axis is kept, each thread adds the terms of one output. Floats are added in runs of sum_run, and the runs in double.
+// No order depends on addresses. Sums are the host's to rounding, integers and extremes are equal.
 #pragma once
 
 #include <neap/backend/device_backend.hpp>
@@ -21,8 +21,10 @@ namespace detail {
 /// The reduction's operator, known when it runs.
 template <class C>
 struct reduction_op {
+  using may_be_sum = void;
   reduction kind;
-  NEAP_HD C operator()(C a, C b) const {
+  template <class T>
+  NEAP_HD T operator()(T a, T b) const {
     switch (kind) {
       case reduction::max: return max_op{}(a, b);
       case reduction::min: return min_op{}(a, b);
@@ -101,6 +103,29 @@ struct reduction_sums {
   }
 };
 
+/// The terms of an output, one after another: runs of sum_run, and these in double.
+template <class C>
+struct terms_in_runs {
+  reduction_op<C> op;
+  C start, part;
+  sum_t<C> total;
+  int count = 0;
+  NEAP_HD NEAP_INLINE explicit terms_in_runs(reduction_sums<C> const& s)
+      : op(s.op),
+        start(s.start),
+        part(s.start),
+        total(static_cast<sum_t<C>>(s.start)) {}
+  NEAP_HD NEAP_INLINE void add(C x) { part = op(part, x); }
+  /// After n terms more, a divisor of sum_run; none is needed after the last ones.
+  NEAP_HD NEAP_INLINE void after(int n) {
+    count += n;
+    if (count < sum_run) return;
+    total = op(total, static_cast<sum_t<C>>(part));
+    part = start, count = 0;
+  }
+  NEAP_HD NEAP_INLINE C result() const { return static_cast<C>(op(total, static_cast<sum_t<C>>(part))); }
+};
+
 template <class C>
 struct reduce_kernel {
   static constexpr int length = computed_pack<C>::length;
@@ -121,7 +146,7 @@ struct reduce_kernel {
         std::int64_t const output = outer * self->width + column + i;
         std::byte* from[1];
         self->kept.place(output, from);
-        C sum = self->sums.start;
+        terms_in_runs<C> sum(self->sums);
         std::int64_t k = first;
         for (; k + 4 <= last; k += 4) {  // reads are under way together
           C x[4];
@@ -129,10 +154,11 @@ struct reduce_kernel {
 #pragma unroll
 #endif
           for (int j = 0; j < 4; ++j) x[j] = self->term(from[0], k + j);
-          for (int j = 0; j < 4; ++j) sum = self->sums.op(sum, x[j]);
+          for (int j = 0; j < 4; ++j) sum.add(x[j]);
+          sum.after(4);
         }
-        for (; k < last; ++k) sum = self->sums.op(sum, self->term(from[0], k));
-        self->sums.put(output, split, sum);
+        for (; k < last; ++k) sum.add(self->term(from[0], k));
+        self->sums.put(output, split, sum.result());
       });
       return;
     }
