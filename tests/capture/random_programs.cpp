@@ -1,5 +1,6 @@
 // Random programs with state, tracked containers, branches on them and on tensors' elements, in-place writes, gradients,
-// effects, functions of the host, and exceptions at any operator: compiled beside plain, bit for bit.
+// effects, functions of the host, draws, views, other compiled functions, refusals and exceptions at any operator, some of
+// which are caught: compiled beside plain, bit for bit.
 #include <neap/capture/cond.hpp>
 #include <neap/capture/tracked_generator.hpp>
 #include <neap/capture/tracked_map.hpp>
@@ -65,6 +66,7 @@ struct machine {
   state<std::uint8_t> small{250};
   std::vector<buffer> buffers;
   parameter w{{3, 3}, initialiser::normal(0, 0.5).with_seed(2, 0)};
+  buffer ticks{{}, initialiser::constant(0), dtype::i64};
   tensor slot;
   std::optional<tensor> kept;
   int plain = 0;
@@ -77,10 +79,20 @@ struct machine {
     slot = tensor::ones({3, 3});
   }
   friend auto neap_fields(machine& m) {
-    return std::tie(m.program, m.whole, m.real, m.small, m.buffers, m.w, m.slot, m.kept, m.plain, m.random, m.list,
-                    m.numbers, m.map);
+    return std::tie(m.program, m.whole, m.real, m.small, m.buffers, m.w, m.slot, m.kept, m.plain, m.random, m.ticks,
+                    m.list, m.numbers, m.map);
   }
 };
+
+/// A compiled function that programs call; a tensor that no argument contains.
+tensor inner(tensor const& x, sym<float> by) {
+  static auto step = compile([](tensor const& t, sym<float> s) {
+    if (s > 0.5F) return tanh(t) * s;
+    return t * 0.5;
+  });
+  return step(x, by);
+}
+tensor const elsewhere = tensor::full({3, 3}, 0.75);
 
 struct outcome {
   tensor y, again;
@@ -90,6 +102,7 @@ struct outcome {
 /// What program number m.program does.
 outcome follow(machine& m, tensor const& x, sym<float> const& s) {
   random_stream draw(m.program, 31);
+  bool const meets_refusals = m.program % 4 == 1;
   std::int64_t place = 0;
   // What an earlier call has computed has no history in a compiled function.
   std::vector<tensor> have{x, m.slot.detach(), m.buffers[0], m.w};
@@ -101,7 +114,7 @@ outcome follow(machine& m, tensor const& x, sym<float> const& s) {
     for (std::uint32_t k = 0; k < n; ++k) {
       auto& whole = m.whole[draw.below(3)];
       auto& real = m.real[draw.below(2)];
-      auto const what = draw.below(48);
+      auto const what = draw.below(54);
       tensor const a = any(), b = any();
       switch (what) {
         case 0: have.push_back(tanh(a + b)); break;
@@ -132,7 +145,7 @@ outcome follow(machine& m, tensor const& x, sym<float> const& s) {
           break;
         case 15:
           if (m.kept) have.push_back(m.kept->detach()), m.kept = tanh(a);
-          else if (!for_device) m.kept = tanh(b);  // changes the structure
+          else if (!for_device && !meets_refusals) m.kept = tanh(b);  // changes the structure, for good
           break;
         case 16:
           if (whole > 4 && m.program % 3 == 0) {
@@ -254,6 +267,37 @@ outcome follow(machine& m, tensor const& x, sym<float> const& s) {
         case 46:
           if (m.list.size() > 2 && m.program % 2 == 0) m.list.clear();
           break;
+        case 47:
+          if (for_device) break;
+          try {
+            have.push_back(apply(fuse{place++}, {contiguous(a)}));
+          } catch (std::domain_error const&) { whole += 1, have.push_back(b * 0.5); }
+          break;
+        case 48:
+          if (for_device) break;
+          try {
+            effect(
+                [](float value, std::int64_t at) {
+                  seen += "?";
+                  if (at == fails_at) throw std::domain_error(std::to_string(value));
+                },
+                real, place++);
+          } catch (std::domain_error const&) { real = real * 0.25F; }
+          break;
+        case 49: {
+          step_clock clock(m.ticks);
+          random_scope const scope(m.program, clock);
+          have.push_back(dropout(a, 0.5) + b[1]);
+          break;
+        }
+        case 50: have.push_back(reshape(slice(concat({a, b}, 0), 0, 1, 4) * 0.5, {3, 3})); break;
+        case 51: have.push_back(inner(a.detach(), real)); break;
+        case 52:
+          if (for_device || !meets_refusals) break;
+          try {
+            have.push_back(tanh(a * elsewhere));
+          } catch (error const&) { whole = 0, have.push_back(b); }
+          break;
         default:
           if (depth < 2) {
             bool const yes{whole % 2 == 1};
@@ -280,7 +324,10 @@ TEST_CASE("random programs give the bits that eager execution gives") {
     std::array<machine, 2> plain{machine(seed), machine(seed)};  // a copy would share the slot
     for (int i = 0; i < 10; ++i) {
       auto &a = mine[static_cast<std::size_t>(i % 2)], &b = plain[static_cast<std::size_t>(i % 2)];
-      auto const input = [&] { return tensor::randn({3, 3}, seed * 100 + static_cast<std::uint64_t>(i)); };
+      auto const input = [&] {
+        auto const key = seed * 100 + static_cast<std::uint64_t>(i);
+        return seed % 3 == 1 ? slice(tensor::randn({33, 3}, key), 0, 3 * i, 3 * i + 3) : tensor::randn({3, 3}, key);
+      };
       float const s = 0.1F * static_cast<float>(i);
       std::string got, expected;
       fails_at = seed % 3 == 0 && i > 3 ? static_cast<int>((seed + static_cast<std::uint64_t>(i)) % 7) : -1;

@@ -7,6 +7,11 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -41,7 +46,7 @@ struct expression {
   friend bool operator==(expression const&, expression const&) = default;
 };
 
-/// Only grows. O(1) expected for each expression.
+/// O(1) expected for each expression.
 class expression_tape {
  public:
   std::uint32_t add(expression const& e);
@@ -49,11 +54,18 @@ class expression_tape {
   std::uint32_t cell(std::uint32_t k) { return add({expression::kind::cell, k, 0, nullptr, 0}); }
   std::uint32_t call(scalar_function f, std::uint32_t a, std::uint32_t b);
   std::size_t size() const { return all_.size(); }
+  /// A text as a number: where it is. It stays there as long as the tape or a copy of it.
+  std::uint64_t text(std::string_view x);
+  /// Forgets all but the first n. O(n).
+  void truncate(std::size_t n);
   expression const& operator[](std::uint32_t k) const { return all_[k]; }
 
  private:
+  static std::uint64_t key_of(expression const& e);
+
   std::vector<expression> all_;
   number_map numbers_;
+  std::shared_ptr<std::set<std::string, std::less<>>> texts_;
 };
 
 /// The values of expressions for one set of cells. Only what is needed is computed: what a branch guards may be undefined

@@ -52,6 +52,8 @@ class guard_program {
   /// The expression that is tracked scalar k; none: no path uses it.
   std::uint32_t cell(std::uint32_t k) const { return cell_[k]; }
   std::source_location place(std::uint32_t k) const { return nodes_[k].at; }
+  /// What the node asks: an expression.
+  std::uint32_t question(std::uint32_t k) const { return nodes_[k].question; }
 
   /// The graph whose guards hold, for values that have the cells'. O(operations on its path).
   found find(std::uint64_t* values) const { return descend(0, true, values); }

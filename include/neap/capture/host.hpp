@@ -24,7 +24,7 @@ namespace detail {
 
 template <class F>
 constexpr void check_host_function() {
-  static_assert(std::is_empty_v<F> || std::is_pointer_v<F> || is_instance<F, fixed_function>,
+  static_assert(std::is_empty_v<F> || std::is_pointer_v<std::decay_t<F>> || is_instance<F, fixed_function>,
                 "neap: a function that the host calls in a compiled function captures no variables: their later values "
                 "would not be seen. Give them as arguments, or promise by neap::fixed(f) that they stay as they are");
 }
@@ -34,7 +34,7 @@ std::pair<host_result, std::uint32_t> call_on_host(bool is_effect, std::source_l
   check_host_function<F>();
   host_listener::arguments given;
   (list_argument(given, x, at), ...);
-  auto const made = std::make_shared<host_function_of<F, std::decay_t<A const&>...>>(f, x...);
+  auto const made = std::make_shared<host_function_of<std::decay_t<F>, std::decay_t<A const&>...>>(f, x...);
   return perform_on_host(made, given, is_effect, at);
 }
 
@@ -45,7 +45,7 @@ std::uint64_t element_as_scalar(std::uint64_t bits, std::uint64_t) {
 
 template <class F, class... A>
 auto external_at(std::source_location at, F const& f, A const&... arguments) {
-  using R = typename host_function_of<F, std::decay_t<A const&>...>::result;
+  using R = typename host_function_of<std::decay_t<F>, std::decay_t<A const&>...>::result;
   static_assert(!std::is_void_v<R>, "neap: a host function without a result is a neap::effect");
   auto [r, number] = call_on_host(false, at, f, arguments...);
   if constexpr (tensor_argument<R>) {

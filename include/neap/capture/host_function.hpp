@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <source_location>
@@ -54,6 +55,11 @@ class host_log {
   host_result const& perform(std::shared_ptr<host_function const> const& f, std::span<tensor const> tensors,
                              std::span<std::uint64_t const> scalars);
   void restart() { next_ = 0; }
+  /// What is done until end_trial() is on a path that the call does not take in the end: effects are left out, and of the
+  /// rest counts what the call's path has, too.
+  void begin_trial() { firm_ = done_.size(), holds_effects_ = true; }
+  void end_trial() { holds_effects_ = false; }
+  bool holds_effects() const { return holds_effects_; }
   /// What has thrown is no part of the path from now on.
   void skip_failed() { skips_failed_ = true; }
   bool is_empty() const { return done_.empty(); }
@@ -73,7 +79,8 @@ class host_log {
   };
   std::vector<entry> done_;
   std::size_t next_ = 0;
-  bool skips_failed_ = false;
+  std::size_t firm_ = std::numeric_limits<std::size_t>::max();  // those before this one belong to the call's path
+  bool skips_failed_ = false, holds_effects_ = false;
 };
 
 /// While it lives, the thread's log is this one.
@@ -88,17 +95,20 @@ class log_scope {
   host_log* before_;
 };
 
+class host_listener;
+
 /// While it lives, no capture sees what the thread does.
 class unseen_scope {
  public:
   unseen_scope();
   unseen_scope(unseen_scope const&) = delete;
   unseen_scope& operator=(unseen_scope const&) = delete;
-  ~unseen_scope() { computation_listener::active() = computations_, scalar_listener::active() = scalars_; }
+  ~unseen_scope();
 
  private:
   computation_listener* computations_;
   scalar_listener* scalars_;
+  host_listener* host_;
   log_scope log_;
 };
 

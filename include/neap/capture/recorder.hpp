@@ -60,30 +60,36 @@ struct recording_ends {};
 class recorder final : public computation_listener,
                        public scalar_listener,
                        public host_listener,
-                       public container_listener {
+                       public container_listener,
+                       private recording_watch {
  public:
   /// `log`: what the host has done in this call. Without data, nothing is computed, and take_back() is to follow; `known`:
   /// what has been read in this call, null: a path that depends on a read is refused.
   recorder(argument_state const& begin, expression_tape& tape, host_log& log, bool with_data = true,
-           known_reads const* known = nullptr)
+           known_reads const* known = nullptr, std::uint64_t serial = next_serial())
       : computation_listener(with_data),
+        recording_watch(serial),
         begin_(&begin),
         tape_(&tape),
         log_(&log),
         known_reads_(known),
         read_cells_(static_cast<std::uint32_t>(begin.cells.size())),
-        serial_(next_serial()),
+        serial_(serial),
         clock_(context_access::clock()),
         first_order_(context_access::next_order()),
+        randomness_(context_access::enter(eager_context::current(), {})),
         memory_(taken_memory()) {
+    context_access::enter(eager_context::current(), randomness_);
     for (std::uint32_t k = 0; k < begin.handles.size(); ++k)
       if (!begin.handles[k].is_empty() && rows_.add(begin.handles[k].storage().get(), size()))
-        know_before(begin.handles[k].storage()), add_entry(origin::argument, k, begin.handles[k].storage()->type());
+        know_before(begin.handles[k].storage()),
+            add_entry(origin::argument, k,
+                      begin.windows[k].is_part ? begin.windows[k].type : begin.handles[k].storage()->type());
     for (std::uint32_t k = 0; k < begin.cells.size(); ++k) {
       auto const& c = begin.cells[k];
-      cells_.add(c.address, k);
+      cells_.add(c.address, k), watch(c.address);
       written_.push_back(tape.cell(k));
-      if (!with_data) std::memcpy(&begun_bits_.emplace_back(0), c.value, c.bytes);
+      std::memcpy(&begun_bits_.emplace_back(0), c.value, c.bytes);
       if (c.mark) *c.mark = mark(written_.back());
     }
     begin_graph();
@@ -104,20 +110,31 @@ class recorder final : public computation_listener,
     scalar_listener::active() = scalars_before_;
     host_listener::active() = host_before_;
     container_listener::active() = containers_before_;
+    if (is_unheard_) log_->end_trial(), host_log::active() = log_before_;
   }
 
   // ------------------------------------------------------------------ tensors
 
   void ran(operator_view op, std::span<tensor const> in, std::span<tensor const> out,
-           std::span<output_rule const> rules, std::source_location where) override {
+           std::span<output_rule const> given, std::source_location where) override {
+    if (is_unheard_) return;
     auto const at = place_of(where);
+    auto& rules = memory_->rules;  // of views of a part of a storage, in terms of that part
+    rules.clear(), rules.append(given.data(), given.size());
+    for (std::size_t j = 0; j < rules.size(); ++j)
+      if (rules[j].alias != alias_kind::fresh)
+        if (auto const row = find_row(*out[j].storage()); row != none)
+          if (auto const* w = window_of(entries()[row])) {
+            rules[j].layout.offset -= w->base;
+            if (op.facets->name == op::as_strided::name) unusable_ = "it looks at memory with strides of its own";
+          }
     auto& ids = memory_->inputs;
     ids.clear();
     for (auto const& t : in) ids.push_back(value(*t.storage(), t.layout(), at));
     std::uint32_t made = 0;
-    with_place(at, [&] { made = log().add(op, span_of(ids), rules, at); });
+    with_place(at, [&] { made = log().add(op, span_of(ids), span_of(rules), at); });
     graph().may_throw = graph().may_throw || op.facets->checks_numbers;
-    if (!has_data() && !out.empty()) nodes_made_.push_back(out.front().node());
+    if (!out.empty()) nodes_made_.push_back(out.front().node());
     for (std::size_t j = 0; j < rules.size(); ++j) {
       auto const v = made + static_cast<std::uint32_t>(j);
       auto const& s = out[j].storage();
@@ -128,7 +145,7 @@ class recorder final : public computation_listener,
           if (!branches_.empty() && row < branches_.back().rows)
             refuse_in_branch("writes memory that was there before: assign after it what it gives");
           auto& e = entries()[row];
-          if (++e.updates > 0xffff) throw_error(at, {"graph: more than 65535 updates of one storage"});
+          if (++e.updates > 0xffff) refuse(at, {"graph: more than 65535 updates of one storage"});
           if (is_seen(e)) unusable_ = "an operator writes a tensor of whose elements the program has the address";
           set_value(e, v);
           if (e.what == origin::number) e.what = origin::computed;  // its elements are numbers no more
@@ -139,14 +156,24 @@ class recorder final : public computation_listener,
     }
   }
   void made(tensor const& t) override {
+    if (is_unheard_) return;
+    nodes_made_.push_back(t.node());
     know(t.storage(), origin::number, none).numbers = static_cast<std::uint32_t>(numbers_.size());
     numbers_.push_back({t.storage(), {}, false});
   }
   void copied(tensor_storage const& from, std::shared_ptr<tensor_storage> const& to) override {
-    if (find_row(from) == none) return;  // one of no concern: who reads the copy is refused
+    if (is_unheard_) return;
+    auto const row = find_row(from);
+    if (row == none) return;  // one of no concern: who reads the copy is refused
+    if (window_of(entries()[row])) {
+      unusable_ = "memory of which an argument sees a part is copied as a whole";
+      know(to, origin::computed, none);
+      return;
+    }
     know(to, origin::computed, copy_of(value(from, tensor_layout::dense(from.type()), {}), from.type(), {}));
   }
   std::byte* reads_data(tensor const& t, std::source_location at) override {
+    if (is_unheard_) return overwrites(*t.storage()), nullptr;
     auto const row = find_row(*t.storage());
     if (row != none && entries()[row].what == origin::number) {
       auto const& e = entries()[row];
@@ -155,19 +182,20 @@ class recorder final : public computation_listener,
       if (e.first_value != none && n.copy.is_empty()) n.copy = copy_of(*n.storage);
       return nullptr;
     }
-    throw_error(context_access::place(at),
-                {"compile: the function takes the address of a tensor's elements, ", t.type(),
-                 ": what is read and written there is not seen. Read numbers by item() or neap::item, hand tensors to "
-                 "neap::effect or neap::external, or choose by neap::where(condition, a, b)"});
+    refuse(context_access::place(at),
+           {"compile: the function takes the address of a tensor's elements, ", t.type(),
+            ": what is read and written there is not seen. Read numbers by item() or neap::item, hand tensors to "
+            "neap::effect or neap::external, or choose by neap::where(condition, a, b)"});
   }
   std::byte* reads_elements(tensor const& t, std::source_location at) override {
+    if (is_unheard_) return nullptr;
     if (auto const row = find_row(*t.storage()); row != none && entries()[row].what == origin::number) return nullptr;
     if (!has_data() && !known_reads_) refuse_value(at);
     if (t.count() > most_read)
-      throw_error(context_access::place(at),
-                  {"compile: the function reads the elements of a tensor, ", t.type(),
-                   ": a path would depend on each of them. Return the tensor and read it outside, hand it to "
-                   "neap::effect or neap::external, or choose by neap::where(condition, a, b)"});
+      refuse(context_access::place(at),
+             {"compile: the function reads the elements of a tensor, ", t.type(),
+              ": a path would depend on each of them. Return the tensor and read it outside, hand it to "
+              "neap::effect or neap::external, or choose by neap::where(condition, a, b)"});
     tensor const copy = has_data() ? apart(t, at) : unwritten_tensor(t.type());
     auto const bytes = static_cast<std::size_t>(size_of(t.element()));
     auto const row = copied_row(t, at);
@@ -185,15 +213,16 @@ class recorder final : public computation_listener,
     return copy.storage()->data();
   }
   void writes_data(tensor_storage const& s) override {
+    if (is_unheard_) return overwrites(const_cast<tensor_storage&>(s));
     if (find_row(s) != none)
-      throw_error(context_access::place({}), {"compile: the function gives a ", name_of(s.role()), ", ", s.type(),
-                                              ", other data than by an operator: write it by neap::assign"});
+      refuse(context_access::place({}), {"compile: the function gives a ", name_of(s.role()), ", ", s.type(),
+                                         ", other data than by an operator: write it by neap::assign"});
   }
   void differentiates(std::uint64_t order, std::source_location at) override {
-    if (order < first_order_)
-      throw_error(context_access::place(at),
-                  {"compile: grad goes through an operator that ran before the call: a later call's argument may have "
-                   "another history. Compute it in the function, or detach() it"});
+    if (order < first_order_ && !is_unheard_)
+      refuse(context_access::place(at),
+             {"compile: grad goes through an operator that ran before the call: a later call's argument may have "
+              "another history. Compute it in the function, or detach() it"});
   }
   void grows(tensor const& part, std::function<void()> grow) override {
     if (has_data() || std::ranges::find(begin_->tensors, &part) == begin_->tensors.end()) return;
@@ -201,22 +230,29 @@ class recorder final : public computation_listener,
     throw recording_ends{};
   }
   void draws() override {
-    if (context_access::clock() == clock_)
-      throw_error(context_access::place({}),
-                  {"compile: the function draws from the random generator of its thread, which a graph does not go on "
-                   "with: draw within a neap::random_scope that begins in the function"});
+    if (context_access::clock() != clock_ || is_unheard_) return;
+    refuse(context_access::place({}),
+           {"compile: the function draws from ",
+            clock_ ? "a neap::random_scope that began before the call" : "the random generator of its thread",
+            ", which a graph does not go on with: draw within a neap::random_scope that begins in the function"});
   }
+  void overwrites(tensor_storage& s) override {
+    if (rows_.find(&s) == none || std::ranges::find(saved_, &s, &saved::storage) != saved_.end()) return;
+    if (has_data()) saved_.push_back({&s, copy_of(s)});
+  }
+  void failed() override { has_failed_ = true; }
 
   // ------------------------------------------------------------------ scalars
 
   std::uint32_t constant(std::uint64_t bits) override { return tape_->constant(bits); }
+  std::uint64_t text(std::string_view x) override { return tape_->text(x); }
   std::uint32_t call(scalar_function f, std::uint32_t a, std::uint32_t b) override { return tape_->call(f, a, b); }
   symbol_mark mark(std::uint32_t number) override { return {serial_, number}; }
   std::uint32_t marked(symbol_mark m, std::uint64_t bits) override {
     if (m.capture == 0) return tape_->constant(bits);
     if (m.capture != serial_)
-      throw_error(context_access::place({}), {"compile: the function reads a sym that another call has left behind "
-                                              "outside of the arguments: keep it in a neap::state of an argument"});
+      refuse(context_access::place({}), {"compile: the function reads a sym that another call has left behind "
+                                         "outside of the arguments: keep it in a neap::state of an argument"});
     return m.number;
   }
   void question(std::uint32_t number, std::uint64_t answer, std::source_location at) override {
@@ -227,7 +263,7 @@ class recorder final : public computation_listener,
   }
   std::uint32_t read(void const* cell) override { return written_[cell_of(cell)]; }
   void constructed(void const* cell, std::uint32_t number) override {
-    if (cells_.add(cell, static_cast<std::uint32_t>(written_.size()))) written_.push_back(number);
+    if (cells_.add(cell, static_cast<std::uint32_t>(written_.size()))) written_.push_back(number), watch(cell);
     else write(cell, number);
   }
   void write(void const* cell, std::uint32_t number) override {
@@ -238,6 +274,7 @@ class recorder final : public computation_listener,
   }
   void filled(tensor const& t, std::uint32_t number) override {
     know_value(number);
+    nodes_made_.push_back(t.node());
     know(t.storage(), origin::computed,
          add_source(role::input, t.type(), "scalar", captured_stage::source::kind::scalar, number));
   }
@@ -246,13 +283,9 @@ class recorder final : public computation_listener,
 
   void effect(std::shared_ptr<host_function const> f, arguments const& given, std::source_location at) override {
     if (!branches_.empty()) refuse_in_branch("has an effect");
-    if (!has_data()) (void)log_->known(host_calls_++);  // throws what it has thrown
+    if (!has_data()) reporting_failure([&] { (void)log_->known(host_calls_++); });  // throws what it has thrown
     now().effects.push_back(host_call(f, given, at));
-    if (!has_data()) return;
-    std::vector<tensor> copies;
-    for (auto const& t : given.tensors) copies.push_back(apart(t, at));
-    unseen_scope const unseen;
-    (void)log_->perform(f, copies, given.bits);
+    if (has_data()) (void)perform(f, given, at);
   }
   std::pair<host_result, std::uint32_t> external(std::shared_ptr<host_function const> f, arguments const& given,
                                                  std::source_location at) override {
@@ -262,19 +295,17 @@ class recorder final : public computation_listener,
     host_result r;
     bool needs_call = false;  // its result's type is not known before
     if (has_data()) {
-      std::vector<tensor> copies;
-      for (auto const& t : given.tensors) copies.push_back(apart(t, at));
-      unseen_scope const unseen;
-      r = log_->perform(f, copies, given.bits);
+      r = perform(f, given, at);
     } else {
-      auto const* done = log_->known(host_calls_++);
+      host_result const* done = nullptr;
+      reporting_failure([&] { done = log_->known(host_calls_++); });
       if (done) r.bits = done->bits;
       if (f->gives_tensor()) {
         auto type = done ? std::optional(done->made.type()) : f->type_given();
         if (!type && !known_reads_)
-          throw_error(context_access::place(at),
-                      {"capture by shapes: a neap::external gives a tensor, whose type is not known before it is "
-                       "called: pass the tensor to the function"});
+          refuse(context_access::place(at),
+                 {"capture by shapes: a neap::external gives a tensor, whose type is not known before it is "
+                  "called: pass the tensor to the function"});
         needs_call = !type;
         if (!type) type.emplace(dtype::f32, shape{});
         r.made = make_leaf(std::make_shared<tensor_storage>(*type, initialiser{}, role::activation),
@@ -289,6 +320,7 @@ class recorder final : public computation_listener,
     call.gives_tensor = !r.made.is_empty();
     if (call.gives_tensor) {
       if (has_data()) r.made = apart(r.made, at);
+      nodes_made_.push_back(r.made.node());
       call.row = size();
       know(r.made.storage(), origin::external, none).number = externals_++;
     }
@@ -331,17 +363,16 @@ class recorder final : public computation_listener,
     auto const k = cells_.find(&c.self());
     if (k == number_map::none || own_containers_.contains(&c)) {
       if (own_containers_.contains(&c)) return nullptr;
-      throw_error(
-          context_access::place(at),
-          {"compile: the function uses a tracked container that is no part of its arguments: a later call would "
-           "not find it. Pass the object that has it to the function"});
+      refuse(context_access::place(at),
+             {"compile: the function uses a tracked container that is no part of its arguments: a later call would "
+              "not find it. Pass the object that has it to the function"});
     }
     if (!branches_.empty()) refuse_in_branch("uses a tracked container");
     for (auto& r : containers_)
       if (r->cell == k) return r.get();
     auto& r = *containers_.emplace_back(std::make_unique<container_record>());
     r.container = &c, r.cell = k, r.self = tape_->cell(k), r.version = tape_->cell(k + 1);
-    if (!has_data()) containers_begun_.push_back(c.restorer());
+    containers_begun_.push_back(c.restorer());
     return &r;
   }
   void reads_element(container_record& r, std::uint32_t place, std::uint64_t now, tensor const& t,
@@ -395,16 +426,29 @@ class recorder final : public computation_listener,
 
   // ------------------------------------------------------------------ the end
 
-  /// Gives arguments what they began with, after a capture without data; `end` is a walk of them now. Throws neap::error if
-  /// their structure has changed: that stays as it is.
-  void take_back(argument_state const& end, std::size_t tensors, std::size_t cells, std::size_t plains,
-                 std::string_view form, std::source_location at) {
+  /// What the function does that no graph stands for, as an error has it; empty: nothing so far. With data, the function went
+  /// on unheard: it may have caught that error.
+  std::string const& refusal() const { return refusal_; }
+  /// Whether an operator or a function of the host has thrown an exception.
+  bool has_failed() const { return has_failed_; }
+  /// Whether another thread has used the arguments, or what was made of them.
+  bool was_used_elsewhere() const { return was_used(); }
+
+  /// Gives arguments what they began with; `end` is a walk of them now. False: their structure has changed, or memory of a
+  /// weight; what has changed then stays so in part.
+  bool take_back(argument_state const& end, std::size_t tensors, std::size_t cells, std::size_t plains,
+                 std::string_view form) {
+    for (auto const& s : saved_)
+      std::memcpy(s.storage->data_to_overwrite(), s.before.storage()->data(),
+                  static_cast<std::size_t>(s.storage->bytes()));
     for (auto const& [storage, writes] : storages_begun_) storage->take_back(writes);
     if (end.form != form || end.tensors.size() != tensors || end.cells.size() != cells || end.plains.size() != plains)
-      throw_error(at,
-                  {"capture by shapes: the function changed the structure of an argument (the length of a container, "
-                   "what a pointer or an optional holds), which stays changed: keep what grows in a "
-                   "neap::tracked_vector or neap::tracked_map"});
+      return false;
+    for (std::size_t k = 0; k < begin_->handles.size(); ++k)
+      if (auto const& h = begin_->handles[k];
+          has_data() && !h.is_empty() && argument_state::memory_of(h) != begin_->memory[k])
+        return false;
+    if (has_data()) context_access::enter(eager_context::current(), randomness_);
     for (auto const& restore : containers_begun_) restore();
     for (std::size_t k = 0; k < tensors; ++k)
       if (auto const& t = begin_->handles[k];
@@ -416,6 +460,22 @@ class recorder final : public computation_listener,
       write_plain(end.plains[k], begin_->plain_bytes.substr(b.at, b.bytes));
     }
     write_epoch::mark();
+    return true;
+  }
+  /// After a capture with data: whether a tensor that the call has made has other owners than these, of which each stands for one.
+  bool is_kept_outside(std::vector<tensor_node const*> const& owners) const {
+    number_map rows;
+    std::vector<long> counts;
+    for (auto const* n : owners) {
+      if (rows.add(n, static_cast<std::uint32_t>(counts.size()))) counts.push_back(0);
+      ++counts[rows.find(n)];
+    }
+    for (auto const& made : nodes_made_)
+      if (auto const n = made.lock()) {
+        auto const row = rows.find(n.get());
+        if (n.use_count() > 1 + (row == none ? 0 : counts[row])) return true;
+      }
+    return false;
   }
 
   /// Where a tensor comes from that the call leaves behind; it is given a form without history where it has one, as a
@@ -435,10 +495,12 @@ class recorder final : public computation_listener,
     auto const* n = t.node().get();
     o.layout = t.layout();
     bool const history = n->facets != nullptr;
-    o.of_gradient = n->of_gradient || (history && n->wants_gradient);
+    o.of_compiled = n->of_compiled || (history && n->wants_gradient);
+    o.of_gradient = n->of_gradient || o.of_compiled;
     o.wants_gradient = !history && n->wants_gradient, o.though_frozen = n->though_frozen;
     if (entries()[row].what == origin::argument) {
       o.what = tensor_origin::kind::memory_of_argument, o.number = entries()[row].number;
+      o.layout.offset -= argument(o.number).layout().offset;
     } else {
       o.what = tensor_origin::kind::made;
       o.number = kept(row);
@@ -447,7 +509,7 @@ class recorder final : public computation_listener,
     }
     if (history) {
       t = make_leaf(t.storage(), t.layout());
-      t.node()->of_gradient = o.of_gradient;
+      t.node()->of_gradient = o.of_gradient, t.node()->of_compiled = o.of_compiled;
     }
     return o;
   }
@@ -457,6 +519,7 @@ class recorder final : public computation_listener,
     for (auto made = nodes_made_.rbegin(); made != nodes_made_.rend(); ++made) {
       auto const n = made->lock();
       if (!n || !n->facets) continue;
+      n->of_compiled = n->of_compiled || n->wants_gradient;
       n->of_gradient = n->of_gradient || n->wants_gradient, n->wants_gradient = false;
       n->facets = nullptr;
       n->in.clear(), n->in_version.clear(), n->in_data.clear();
@@ -569,6 +632,7 @@ class recorder final : public computation_listener,
     plain_vector<entry> entries;
     plain_vector<std::uint32_t> next;  // of each value, the next one of its storage
     plain_vector<std::uint32_t> inputs;
+    plain_vector<output_rule> rules;
   };
   static std::unique_ptr<working_memory>& spare_memory() {
     thread_local std::unique_ptr<working_memory> spare;
@@ -594,14 +658,14 @@ class recorder final : public computation_listener,
     std::source_location at;
   };
   [[noreturn]] void refuse_in_branch(char const* what) const {
-    throw_error(context_access::place(branches_.back().at),
-                {"compile: a branch of neap::cond or neap::loop is computed whether it is chosen or not, and ", what});
+    refuse(context_access::place(branches_.back().at),
+           {"compile: a branch of neap::cond or neap::loop is computed whether it is chosen or not, and ", what});
   }
-  [[noreturn]] static void refuse_value(std::source_location at) {
-    throw_error(context_access::place(at),
-                {"capture by shapes: the path depends on the value of a tensor or of a neap::external, which is not "
-                 "computed: choose by neap::where or neap::cond, or let the first call of the compiled function "
-                 "capture it"});
+  [[noreturn]] void refuse_value(std::source_location at) const {
+    refuse(context_access::place(at),
+           {"capture by shapes: the path depends on the value of a tensor or of a neap::external, which is not "
+            "computed: choose by neap::where or neap::cond, or let the first call of the compiled function "
+            "capture it"});
   }
   /// Read number k decides.
   void require_known(std::uint32_t k) {
@@ -614,7 +678,37 @@ class recorder final : public computation_listener,
     throw recording_ends{};
   }
   void know_before(std::shared_ptr<tensor_storage> const& s) {
-    if (!has_data()) storages_begun_.emplace_back(s, s->writes());
+    storages_begun_.emplace_back(s, s->writes());
+    watch(s.get());
+  }
+  /// With data, the function goes on as it would without a recording.
+  [[noreturn]] void refuse(std::source_location at, std::initializer_list<text_part> parts) const {
+    try {
+      throw_error(at, parts);
+    } catch (error const& e) {
+      if (refusal_.empty()) refusal_ = e.what();
+      if (has_data() && !is_unheard_) {
+        is_unheard_ = true;
+        for (auto* c : begin_->tracked())
+          if (std::ranges::none_of(containers_, [&](auto const& r) { return r->container == c; }))
+            containers_begun_.push_back(c->restorer());
+        scalar_listener::active() = scalars_before_, host_listener::active() = host_before_;
+        log_->begin_trial();
+        log_before_ = std::exchange(host_log::active(), log_);
+      }
+      throw;
+    }
+  }
+  host_result perform(std::shared_ptr<host_function const> const& f, arguments const& given, std::source_location at) {
+    std::vector<tensor> copies;
+    for (auto const& t : given.tensors) copies.push_back(apart(t, at));
+    unseen_scope const unseen;
+    try {
+      return log_->perform(f, copies, given.bits);
+    } catch (...) {
+      has_failed_ = true;
+      throw;
+    }
   }
   plain_vector<entry>& entries() { return memory_->entries; }
   plain_vector<entry> const& entries() const { return memory_->entries; }
@@ -777,13 +871,20 @@ class recorder final : public computation_listener,
   std::uint32_t row_of(tensor_storage const& s, std::source_location at) const {
     auto const row = find_row(s);
     if (row == none)
-      throw_error(context_access::place(at),
-                  {"compile: the function uses a tensor that is neither an argument nor a part of one, ", s.type(),
-                   ": a later call would use it as it is now. Pass it, or the object that has it, to the function"});
+      refuse(context_access::place(at),
+             {"compile: the function uses a tensor that is neither an argument nor a part of one, ", s.type(),
+              ": a later call would use it as it is now. Pass it, or the object that has it, to the function"});
     return row;
   }
-  std::uint32_t value(tensor_storage const& s, tensor_layout const& l, std::source_location at) {
+  std::uint32_t value(tensor_storage const& s, tensor_layout l, std::source_location at) {
     auto& e = entries()[row_of(s, at)];
+    if (auto const* w = window_of(e)) {
+      l.offset -= w->base;
+      if (l.offset < 0 || reach(l) > w->type.count())
+        refuse(context_access::place(at),
+               {"compile: the function uses more of a tensor, ", s.type(),
+                ", than the part of it that is an argument: pass the whole tensor to the function"});
+    }
     if (e.first_value == none) begin(e);
     for (auto v = e.first_value; v != none; v = next_of(v))
       if (log().layout(log().layout_of(v)) == l) return v;
@@ -792,6 +893,12 @@ class recorder final : public computation_listener,
         log().add(op::as_strided{l.type.dims, l.strides, l.offset}, span_of(&last, 1), {l, alias_kind::view, 0}, at);
     add_value(e, v);
     return v;
+  }
+  /// The part of an argument's storage that is a graph's; null: all of it.
+  argument_state::window const* window_of(entry const& e) const {
+    if (e.what != origin::argument || e.number >= begin_->windows.size()) return nullptr;
+    auto const& w = begin_->windows[e.number];
+    return w.is_part ? &w : nullptr;
   }
   /// A dense copy of a value.
   std::uint32_t copy_of(std::uint32_t value, tensor_type const& type, std::source_location at) {
@@ -815,7 +922,12 @@ class recorder final : public computation_listener,
     auto const type = type_of(e);
     if (e.what == origin::argument) {
       auto const r = argument(e.number).storage()->role();
-      return set_value(e, add_source(is_source(r) ? r : role::input, type, "argument", kind::argument, e.number));
+      set_value(e, add_source(is_source(r) ? r : role::input, type, "argument", kind::argument, e.number));
+      if (auto const* w = window_of(e)) {
+        auto& source = graph().sources.back();
+        source.is_part = true, source.within = argument(e.number).layout().offset - w->base;
+      }
+      return;
     }
     if (e.what == origin::external)
       return set_value(e, add_source(role::input, type, "external", kind::external, e.number));
@@ -877,9 +989,9 @@ class recorder final : public computation_listener,
   std::uint32_t cell_of(void const* address) const {
     auto const k = cells_.find(address);
     if (k == number_map::none)
-      throw_error(context_access::place({}),
-                  {"compile: the function uses a neap::state that is no part of its arguments: a later call would not "
-                   "find it. Pass the object that has it to the function"});
+      refuse(context_access::place({}),
+             {"compile: the function uses a neap::state that is no part of its arguments: a later call would not "
+              "find it. Pass the object that has it to the function"});
     return k;
   }
   argument_state const* begin_;
@@ -893,7 +1005,8 @@ class recorder final : public computation_listener,
   std::uint32_t read_cells_, known_ = 0;  // tracked scalars so far; how many of the elements read have a value
   std::uint64_t serial_;
   void* clock_;
-  std::uint64_t first_order_;  // of operators of this call
+  std::uint64_t first_order_;              // of operators of this call
+  context_access::randomness randomness_;  // of the thread, at the beginning
   computation_listener* before_;
   scalar_listener* scalars_before_;
   host_listener* host_before_;
@@ -919,16 +1032,24 @@ class recorder final : public computation_listener,
   number_map asked_;                   // questions, as a set
   std::vector<std::uint32_t> latest_;  // of each expression, one after the last element read that it depends on
   char const* unusable_ = nullptr;
-  bool finds_sharing_ = false;
+  mutable std::string refusal_;
+  mutable bool is_unheard_ = false;  // from the first refusal on
+  mutable host_log* log_before_ = nullptr;
+  bool finds_sharing_ = false, has_failed_ = false;
   char const* last_file_ = nullptr;
   bool is_in_program_ = false;
   // What take_back() needs.
+  struct saved {
+    tensor_storage* storage;
+    tensor before;
+  };
+  std::vector<saved> saved_;  // memory of arguments that the call has written
   std::vector<std::pair<std::shared_ptr<tensor_storage>, tensor_storage::writing_state>> storages_begun_;
   std::vector<std::uint64_t> begun_bits_;
   std::vector<std::source_location>
       read_places_;  // of what the host reads: tracked scalars after those of the beginning
-  std::vector<std::function<void()>> containers_begun_;
-  // What keep_thrown() needs.
+  mutable std::vector<std::function<void()>> containers_begun_;
+  // What keep_thrown() and is_kept_outside() need.
   std::vector<std::weak_ptr<tensor_node>> nodes_made_;
   std::vector<std::weak_ptr<tensor_storage>> storages_made_;
 };

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <source_location>
+#include <string_view>
 
 namespace neap::inline v0 {
 
@@ -26,6 +27,8 @@ class scalar_listener {
   virtual ~scalar_listener() = default;
 
   virtual std::uint32_t constant(std::uint64_t bits) = 0;
+  /// The address of a text that is equal, as long as the graphs of the capture live.
+  virtual std::uint64_t text(std::string_view x) = 0;
   virtual std::uint32_t call(scalar_function f, std::uint32_t a, std::uint32_t b) = 0;
   /// The expression of a mark. Throws neap::error if the mark is another capture's.
   virtual std::uint32_t marked(symbol_mark m, std::uint64_t bits) = 0;

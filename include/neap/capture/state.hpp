@@ -16,7 +16,9 @@
 #include <neap/capture/sym.hpp>
 #include <neap/capture/write_epoch.hpp>
 
+#include <cstdint>
 #include <tuple>
+#include <type_traits>
 
 namespace neap::inline v0 {
 
@@ -34,6 +36,7 @@ class state {
   state(state const& other) : value_(other.value_) {
     detail::write_epoch::mark();
     if (auto* l = detail::scalar_listener::active()) l->constructed(this, l->read(&other));
+    else detail::recording_watch::uses(&other);
   }
   state& operator=(state const& other) {
     if (this != &other) *this = sym<T>(other);
@@ -44,6 +47,7 @@ class state {
   state& operator=(sym<U> const& x) {
     auto const converted = detail::converted<T>(x);
     if (auto* l = detail::scalar_listener::active()) l->write(this, converted.number(*l));
+    else detail::recording_watch::uses(this);
     value_ = converted.plain();
     detail::write_epoch::mark();
     return *this;
@@ -56,8 +60,9 @@ class state {
   }
 
   operator sym<T>() const {
-    auto* l = detail::scalar_listener::active();
-    return l ? sym<T>(value_, l->mark(l->read(this))) : sym<T>(value_);
+    if (auto* l = detail::scalar_listener::active()) return sym<T>(value_, l->mark(l->read(this)));
+    detail::recording_watch::uses(this);
+    return sym<T>(value_);
   }
   /// The plain value, on which the graph then depends: one graph for each value.
   T value(std::source_location at = std::source_location::current()) const { return sym<T>(*this).value(at); }
@@ -97,6 +102,15 @@ class state {
   T plain() const { return value_; }
   T& place() { return value_; }  // who writes there calls write_epoch::mark()
   friend auto neap_fields(state& self) { return std::tie(self.value_); }
+  /// Its memory, for files; who reads one may write there.
+  friend tensor neap_saved(state& self) {
+    using whole = std::conditional_t<sizeof(T) == 8, std::int64_t,
+                                     std::conditional_t<sizeof(T) == 4, std::int32_t, std::uint8_t>>;
+    using element = std::conditional_t<std::is_floating_point_v<T> || std::is_same_v<T, bool>, T, whole>;
+    shape const places = sizeof(T) == sizeof(element) ? shape{} : shape{static_cast<std::int64_t>(sizeof(T))};
+    detail::write_epoch::mark();
+    return tensor::borrow(reinterpret_cast<element*>(&self.value_), places);
+  }
 
  private:
   T value_{};

@@ -35,6 +35,7 @@ class sym {
   /// The plain value, on which the graph then depends: one graph for each value.
   T value(std::source_location at = std::source_location::current()) const {
     if (auto* l = detail::scalar_listener::active()) l->question(number(*l), detail::to_bits(value_), at);
+    else is_used_unheard();
     return value_;
   }
   /// Whether it is not zero; the graph depends on the answer alone.
@@ -44,6 +45,10 @@ class sym {
   T plain() const { return value_; }
   std::uint32_t number(detail::scalar_listener& l) const { return l.marked(mark_, detail::to_bits(value_)); }
   detail::symbol_mark& mark() { return mark_; }
+  /// By a thread that records nothing.
+  void is_used_unheard() const {
+    if (mark_.capture != 0) detail::recording_watch::uses(this, mark_.capture);
+  }
   T& place() { return value_; }
 
  private:
@@ -86,12 +91,27 @@ template <class F, class A, class B>
 std::uint64_t call_scalar(std::uint64_t a, std::uint64_t b) {
   return to_bits(F{}(from_bits<A>(a), from_bits<B>(b)));
 }
+/// F of two scalars, of floating type by the very code that look-ups call: in place, a compiler would fold constants,
+/// contract products and sums, and have other bits.
+template <class F, class A, class B>
+auto combined(A a, B b) {
+  using R = std::remove_cvref_t<decltype(F{}(a, b))>;
+  if constexpr (std::is_floating_point_v<R>) {
+    scalar_function const volatile call = &call_scalar<F, A, B>;
+    return from_bits<R>(call(to_bits(a), to_bits(b)));
+  } else {
+    return R(F{}(a, b));
+  }
+}
 template <class F, class A, class B>
 auto combine_scalars(sym<A> const& a, sym<B> const& b) {
-  auto const x = F{}(a.plain(), b.plain());
+  auto const x = combined<F>(a.plain(), b.plain());
   using R = std::remove_const_t<decltype(x)>;
   auto* l = scalar_listener::active();
-  if (!l) return sym<R>(x);
+  if (!l) {
+    a.is_used_unheard(), b.is_used_unheard();
+    return sym<R>(x);
+  }
   auto const i = a.number(*l), j = b.number(*l);
   return sym<R>(x, l->mark(l->call(&call_scalar<F, A, B>, i, j)));
 }
@@ -130,6 +150,8 @@ tensor scalar_tensor(sym<T> const& x, dtype t, std::source_location at) {
     if (auto* l = scalar_listener::active()) {
       auto const of = x.number(*l);
       l->filled(made, l->call(&element_bits<To, T>, of, of));
+    } else {
+      x.is_used_unheard();
     }
   });
   return made;
@@ -144,6 +166,8 @@ sym<T>::operator bool() const {
   if (l) {
     auto const said = detail::combine_scalars<std::not_equal_to<>>(*this, sym<T>(T{}));
     l->question(said.number(*l), detail::to_bits(yes), {});
+  } else {
+    is_used_unheard();
   }
   return yes;
 }

@@ -180,8 +180,9 @@ inline void tracked_base::begin_life() {
   if (auto* l = container_listener::listening()) l->constructed(*this);
 }
 inline container_record* tracked_base::record_here(std::source_location at) const {
-  auto* l = container_listener::listening();
-  return l ? l->record_of(const_cast<tracked_base&>(*this), at) : nullptr;
+  if (auto* l = container_listener::listening()) return l->record_of(const_cast<tracked_base&>(*this), at);
+  recording_watch::uses(&self_);
+  return nullptr;
 }
 
 }  // namespace neap::inline v0::detail

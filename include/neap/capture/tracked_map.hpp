@@ -18,12 +18,14 @@
 #include <neap/capture/tracked_base.hpp>
 #include <neap/capture/walk.hpp>
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <iterator>
 #include <map>
-#include <mutex>
 #include <source_location>
 #include <string>
 #include <tuple>
@@ -32,37 +34,6 @@
 #include <vector>
 
 namespace neap::inline v0 {
-
-namespace detail {
-
-/// Numbers of what is equal, for the whole process: captures have them in place of strings and of lists of keys.
-template <class T>
-class numbered {
- public:
-  static std::uint64_t number(T const& x) {
-    auto& all = instance();
-    std::scoped_lock const alone(all.mutex_);
-    auto const [at, is_new] = all.numbers_.try_emplace(x, all.values_.size());
-    if (is_new) all.values_.push_back(&at->first);
-    return at->second;
-  }
-  static T const& value(std::uint64_t number) {
-    auto& all = instance();
-    std::scoped_lock const alone(all.mutex_);
-    return *all.values_[number];
-  }
-
- private:
-  static numbered& instance() {
-    static numbered one;
-    return one;
-  }
-  std::mutex mutex_;
-  std::map<T, std::uint64_t> numbers_;
-  std::vector<T const*> values_;
-};
-
-}  // namespace detail
 
 template <class K, class T>
 class tracked_map final : public detail::tracked_base {
@@ -225,9 +196,9 @@ class tracked_map final : public detail::tracked_base {
   }
   bool has_place(std::uint64_t k) const override { return content_.contains(key_of(k)); }
   std::uint64_t places() const override {
-    std::vector<std::uint64_t> keys;
-    for (auto const& each : content_) keys.push_back(number_of(each.first));
-    return detail::numbered<std::vector<std::uint64_t>>::number(keys);
+    std::uint64_t h = content_.size();
+    for (auto const& each : content_) h = mixed(h, hash_of(each.first));
+    return h;
   }
   void prepare(detail::container_change& c) override {
     auto const made = std::make_shared<content>();
@@ -246,7 +217,7 @@ class tracked_map final : public detail::tracked_base {
   void show(detail::part_visitor& v) override {
     v.structure(content_.size());
     for (auto& [key, x] : content_) {
-      v.structure(number_of(key));
+      v.structure(hash_of(key));
       if constexpr (of_tensors) v.visit(x);
       else v.plain(&x, sizeof x);
     }
@@ -257,13 +228,37 @@ class tracked_map final : public detail::tracked_base {
   friend auto neap_fields(tracked_map&) { return std::tuple<>{}; }  // no weights
 
  private:
+  /// A key in a capture: its bits, or where its text is.
   static std::uint64_t number_of(K const& key) {
-    if constexpr (by_name) return detail::numbered<std::string>::number(key);
+    if constexpr (by_name) return scalars().text(key);
     else return detail::to_bits(key);
   }
-  static K key_of(std::uint64_t k) {
-    if constexpr (by_name) return detail::numbered<std::string>::value(k);
-    else return detail::from_bits<K>(k);
+  static K const& key_of(std::uint64_t const& k)
+    requires by_name
+  {
+    return *reinterpret_cast<std::string const*>(static_cast<std::uintptr_t>(k));
+  }
+  static K key_of(std::uint64_t const& k)
+    requires(!by_name)
+  {
+    return detail::from_bits<K>(k);
+  }
+  static std::uint64_t mixed(std::uint64_t h, std::uint64_t n) {
+    h = (h ^ n) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 29;
+  }
+  static std::uint64_t hash_of(K const& key) {
+    if constexpr (by_name) {
+      std::uint64_t h = key.size();
+      for (std::size_t k = 0; k < key.size(); k += sizeof h) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, key.data() + k, std::min(sizeof word, key.size() - k));
+        h = mixed(h, word);
+      }
+      return h;
+    } else {
+      return detail::to_bits(key);
+    }
   }
   record* known(place at) const {
     auto* r = record_here(at);
@@ -296,18 +291,17 @@ class tracked_map final : public detail::tracked_base {
   void know_keys(record& r, place at) const {
     if (r.knows_places) return;
     // All keys of the beginning: what is there now, but for what the call has changed.
-    std::vector<std::uint64_t> keys;
-    auto begun = content_;
+    tracked_map all;
+    auto& begun = all.content_ = content_;
     for (auto const& [k, x] : r.replaced) {
       if (x.was_there && x.is_erased) begun[key_of(k)];
       if (!x.was_there) begun.erase(key_of(k));
     }
-    for (auto const& each : begun) keys.push_back(number_of(each.first));
-    scalars().question(scalars().call(&detail::places_of, r.self, r.version),
-                       detail::numbered<std::vector<std::uint64_t>>::number(keys), at);
-    for (auto const k : keys) {
+    scalars().question(scalars().call(&detail::places_of, r.self, r.version), all.places(), at);
+    for (auto const& each : begun) {
+      auto const k = number_of(each.first);
       bool known_key = false;
-      for (auto const& each : r.replaced) known_key = known_key || each.first == k;
+      for (auto const& x : r.replaced) known_key = known_key || x.first == k;
       if (known_key) continue;
       record::item x;
       x.is_entry = x.was_there = true, x.place = k;

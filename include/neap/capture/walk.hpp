@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
@@ -64,12 +65,21 @@ template <class T>
 struct is_sym : std::false_type {};
 template <class T>
 struct is_sym<sym<T>> : std::true_type {};
+/// A duration or a point in time of the standard library: one number.
+template <class T>
+concept time_value = std::is_trivially_copyable_v<T> && requires {
+  typename T::rep;
+  typename T::period;
+} && std::is_arithmetic_v<typename T::rep> && sizeof(T) == sizeof(typename T::rep);
 
 // V is a part_visitor, or a class with its functions, for which the walk is compiled. Such a class may pass over parts,
 // and compare where they are: passes(x) for each part, located(&x) for parts that lie outside of the object around them.
 
 template <class T, class V>
 void walk_parts(T& x, V& v);
+
+template <class T, class Fields, class V>
+void walk_remainder(T& x, Fields const& fields, V& v);
 
 template <class T, class V>
 void walk_part(T& x, V& v, std::string_view name, std::size_t number) {
@@ -121,6 +131,13 @@ class parts {
   void operator()(T&... part) {
     (detail::walk_part(part, *to_, {}, number_++), ...);
   }
+  /// The same, and that the bytes of the object outside of these parts decide, too: list.whole(*this, weight, bias). Else
+  /// members that are not listed are not seen.
+  template <class Object, class... T>
+  void whole(Object& object, T&... part) {
+    (*this)(part...);
+    detail::walk_remainder(object, std::tie(part...), *to_);
+  }
 
  private:
   detail::part_visitor* to_;
@@ -134,10 +151,31 @@ namespace neap::inline v0::detail {
 template <class T>
 concept lists_parts = requires(T& x, parts& p) { x.neap_parts(p); };
 
+/// The class of an object, by where its description is: classes of two files may have one name.
+template <class T>
+std::uint64_t type_object(T const& x) {
+  return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(static_cast<void const*>(&typeid(x))));
+}
+
 /// A part that lies outside of the object around it.
 template <class T, class V>
 void locate_part(T& x, V& v) {
   if constexpr (requires { v.located(x); }) v.located(x);
+}
+
+/// A part that is stored elsewhere than in the object that lists it.
+template <class T, class Fields, class V>
+void locate_parts(T& x, Fields const& fields, V& v) {
+  std::apply(
+      [&](auto&... part) {
+        (
+            [&] {
+              auto const at = reinterpret_cast<std::uintptr_t>(&part) - reinterpret_cast<std::uintptr_t>(&x);
+              if (at >= sizeof(T)) locate_part(part, v);
+            }(),
+            ...);
+      },
+      fields);
 }
 
 template <class T, class V>
@@ -145,7 +183,15 @@ void see_container(T& x, V& v) {
   if constexpr (requires { v.container(&x); }) v.container(&x);
 }
 
-/// The bytes of an object outside of its listed parts, and where parts are that lie outside of it.
+/// Whether a class lists all of its members: what lies between them is padding.
+template <class T, class Fields>
+constexpr bool lists_all_members() {
+  if constexpr (std::is_aggregate_v<T> && !has_base<T>() && !has_c_array<T>() && counts_members<T>())
+    return initialiser_count<T>() == std::tuple_size_v<Fields>;
+  else return false;
+}
+
+/// The bytes of an object outside of its listed parts.
 template <class T, class Fields, class V>
 void walk_remainder(T& x, Fields const& fields, V& v) {
   struct range {
@@ -159,7 +205,7 @@ void walk_remainder(T& x, Fields const& fields, V& v) {
         (
             [&] {
               auto const at = reinterpret_cast<std::uintptr_t>(&part) - reinterpret_cast<std::uintptr_t>(&x);
-              if (at >= sizeof(T)) return locate_part(part, v);
+              if (at >= sizeof(T)) return;
               std::size_t k = n++;
               for (; k > 0 && listed[k - 1].first > at; --k) listed[k] = listed[k - 1];
               listed[k] = {at, at + sizeof part};
@@ -173,6 +219,63 @@ void walk_remainder(T& x, Fields const& fields, V& v) {
     at = std::max(at, listed[k].last);
   }
   if (at < sizeof(T)) v.unlisted(bytes + at, sizeof(T) - at);
+}
+
+// Called for what cannot be tracked: the compiler's first line has the type and the remedy, the lines after it the member's
+// class; a sentence follows.
+template <class Type>
+constexpr void a_compiled_function_cannot_see_behind_this_pointer_reference_or_view() = delete;
+template <class Type>
+constexpr void a_compiled_function_tracks_vector_array_tracked_sequence_tracked_map_or_map_of_strings() = delete;
+template <class Type>
+constexpr void a_compiled_function_cannot_look_into_this_class_of_the_standard_library() = delete;
+template <class Type>
+constexpr void a_compiled_function_draws_numbers_from_a_tracked_generator() = delete;
+template <class Type>
+constexpr void a_compiled_function_cannot_look_into_this_class_add_neap_fields() = delete;
+
+template <class T>
+concept random_engine = requires(T& x) {
+  x.discard(1ull);
+  x();
+};
+/// Whether a class is of the standard library, to which no neap_fields can be added.
+template <class T>
+constexpr bool is_standard_class() {
+#if defined(__clang__)
+  constexpr std::string_view start = "T = std::";
+#else
+  constexpr std::string_view start = "with T = std::";
+#endif
+  return std::string_view(__PRETTY_FUNCTION__).find(start) != std::string_view::npos;
+}
+template <class T>
+constexpr void refuse_untracked() {
+  constexpr bool views = std::is_pointer_v<T> || std::is_same_v<T, std::string_view> ||
+                         !std::is_void_v<typename refers_to<T>::type> || is_shared<T>::value;
+  constexpr bool lists = !views && any_range<T>, engine = !views && !lists && random_engine<T>;
+  constexpr bool standard = !views && !lists && !engine && is_standard_class<T>();
+  if constexpr (views) a_compiled_function_cannot_see_behind_this_pointer_reference_or_view<T>();
+  else if constexpr (lists) a_compiled_function_tracks_vector_array_tracked_sequence_tracked_map_or_map_of_strings<T>();
+  else if constexpr (engine) a_compiled_function_draws_numbers_from_a_tracked_generator<T>();
+  else if constexpr (standard) a_compiled_function_cannot_look_into_this_class_of_the_standard_library<T>();
+  else a_compiled_function_cannot_look_into_this_class_add_neap_fields<T>();
+  static_assert(!views,
+                "neap: a compiled function cannot see what a pointer, a reference or a view refers to: give the object "
+                "itself, by reference or in std::unique_ptr");
+  static_assert(!lists,
+                "neap: a compiled function cannot look into this container: hold its elements in std::vector, "
+                "std::array, std::map<std::string, ...>, neap::tracked_sequence or neap::tracked_map");
+  static_assert(!engine,
+                "neap: a compiled function cannot go on with this random engine: hold a neap::tracked_generator, or "
+                "draw in a function of neap::external");
+  static_assert(!standard,
+                "neap: a compiled function cannot look into this class of the standard library: hold what it has in "
+                "members that can be tracked, or keep it outside and give its values as arguments");
+  static_assert(views || lists || engine || standard,
+                "neap: a compiled function cannot look into this class: make it a plain struct of at most 32 "
+                "members without base class, reference or C array, or add friend auto neap_fields(my_class& "
+                "self) { return std::tie(self.member, ...); }");
 }
 
 template <class T, class V>
@@ -227,7 +330,7 @@ void walk_parts(T& given, V& v) {
   } else if constexpr (std::is_same_v<part, std::string>) {
     v.text(x);
   } else if constexpr (lists_parts<part>) {
-    v.structure(std::string_view(typeid(x).name()));
+    v.structure(type_object(x));
     if constexpr (std::is_base_of_v<part_visitor, V>) {
       parts list(v);
       x.neap_parts(list);
@@ -250,8 +353,15 @@ void walk_parts(T& given, V& v) {
           ((walk_part(each, v, name(i), i), ++i), ...);
         },
         fields);
-    if constexpr (!requires { part::neap_rest_is_derived; }) walk_remainder(x, fields, v);
-  } else if constexpr (std::is_arithmetic_v<part> || std::is_enum_v<part> ||
+    locate_parts(x, fields, v);
+    if constexpr (std::is_polymorphic_v<part> && !std::is_final_v<part>)
+      if (typeid(x) != typeid(part))
+        throw_error({"compile: an object of a class that is derived from ", typeid(part).name(),
+                     " is given as its base, whose neap_fields do not list all of its members: list them in a virtual "
+                     "neap_parts(neap::parts&)"});
+    if constexpr (!requires { part::neap_rest_is_derived; } && !lists_all_members<part, decltype(fields)>())
+      walk_remainder(x, fields, v);
+  } else if constexpr (std::is_arithmetic_v<part> || std::is_enum_v<part> || time_value<part> ||
                        (std::is_pointer_v<part> && std::is_function_v<std::remove_pointer_t<part>>)) {
     v.plain(&x, sizeof x);
   } else if constexpr (std::is_empty_v<part>) {
@@ -260,16 +370,7 @@ void walk_parts(T& given, V& v) {
                        counts_members<part>() && initialiser_count<part>() <= most_fields) {
     walk_members(x, v, std::make_index_sequence<initialiser_count<part>()>{});
   } else {
-    constexpr bool views = std::is_pointer_v<part> || std::is_same_v<part, std::string_view> ||
-                           !std::is_void_v<typename refers_to<part>::type> || is_shared<part>::value;
-    static_assert(
-        !views,
-        "neap: a compiled function cannot see what a pointer, a reference or a view refers to: give the object "
-        "itself, by reference or in std::unique_ptr");
-    static_assert(views,
-                  "neap: a compiled function cannot look into this class: make it a plain struct of at most 32 "
-                  "members without base class, reference or C array, or add friend auto neap_fields(my_class& "
-                  "self) { return std::tie(self.member, ...); }");
+    refuse_untracked<part>();
   }
 }
 

@@ -17,26 +17,37 @@
 // Outputs and state are those of the eager function, bit by bit.
 //
 // A path is kept for any objects: guards and effects are in terms of the arguments' parts. Of a class with neap_fields the
-// bytes of members that it does not list are guards, too, and padding among them: objects of such classes share graphs
-// where these bytes are equal.
+// bytes of members that it does not list are guards, too, and padding among them where it cannot be told from members:
+// objects of such classes share graphs where these bytes are equal. What neap_parts does not list is not seen, unless it
+// lists the whole object (parts::whole).
 //
 // An element that the function reads decides: the operators so far are a graph of their own, which runs first, and what
 // follows is one for each answer (capture/host.hpp). Printing, clocks and generators are there too.
 //
 // Refused, with the place: a tensor or a state that neither an argument contains nor the function makes, addresses of
-// elements, a gradient through operators that ran before the call, draws from the thread's generator. Run eagerly and not
-// kept: a call that changes the length of a container, what an optional or a pointer holds, which weights are frozen, or
-// the memory of a weight.
+// elements, a gradient through operators that ran before the call, draws from the thread's generator. Arguments are then as
+// before the call, but for changes of their structure. Where the function catches the refusal, the call runs eagerly.
+//
+// Run eagerly and not kept: a call that changes the length of a container, what an optional or a pointer holds, which
+// weights are frozen, or the memory of a weight; one in which the function catches an exception of an operator or of a
+// function of the host; one of which another thread uses tensors or states, or calls functions of the host; and one that
+// keeps a tensor outside of its arguments and result. why_missed() says which.
 //
 // Globals, clocks and files that decide cannot be seen: a later capture or compile_options::verify finds them. Output to a
 // stream is written by eager calls alone. Results have no history: neap::grad refuses a gradient through them to weights;
-// take it in the function. Several threads may call one object; their calls run one after another. All graphs share one
-// arena; a call that captures needs the memory of an eager one.
+// take it in the function. All graphs share one arena; a call that captures needs the memory of an eager one, and copies of
+// the arguments' memory that it writes.
+//
+// Several threads may call one object. Its graphs run one after another. No lock is held while code of the program runs:
+// the function, functions of the host. Meanwhile a call that needs another graph, or a graph of its own while a function of
+// the host is called between two graphs, runs eagerly.
 #pragma once
 
 #include <neap/capture/argument_key.hpp>
+#include <neap/capture/cond.hpp>
 #include <neap/capture/host.hpp>
 #include <neap/capture/recorder.hpp>
+#include <neap/capture/sym_functions.hpp>
 #include <neap/capture/tracked_map.hpp>
 #include <neap/capture/tracked_sequence.hpp>
 #include <neap/core/is_instance.hpp>
@@ -47,14 +58,19 @@
 #include <neap/execute/staged_run.hpp>
 #include <neap/optimize/optimize.hpp>
 
+#include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -135,14 +151,18 @@ auto parameter_list() {
   else return std::type_identity<void>{};
 }
 
-/// How argument number I is held during a call: by reference where the function takes it so, else by value.
+/// How argument number I is held during a call: by reference where the function takes it so, else by value. An object of
+/// a derived class stays whole where the function takes a reference to its base.
 template <class List, std::size_t I, class A>
 struct held_argument {
   using P = typename std::tuple_element_t<I, List>::type;
   using plain = std::remove_cvref_t<P>;
-  static constexpr bool refers = std::is_lvalue_reference_v<P> && std::is_same_v<std::remove_cvref_t<A>, plain> &&
+  using given = std::remove_cvref_t<A>;
+  static constexpr bool is_one = std::is_same_v<given, plain> || (std::is_class_v<given> && std::is_class_v<plain> &&
+                                                                  std::is_convertible_v<given*, plain*>);
+  static constexpr bool refers = std::is_lvalue_reference_v<P> && is_one &&
                                  (std::is_lvalue_reference_v<A> || std::is_const_v<std::remove_reference_t<P>>);
-  using type = std::conditional_t<refers, P, plain>;
+  using type = std::conditional_t<refers, P, std::conditional_t<is_one && std::is_reference_v<P>, given, plain>>;
 };
 template <std::size_t I, class A>
 struct held_argument<void, I, A> {
@@ -163,54 +183,58 @@ class compiled_base {
         backend_(device ? 1 : options.threads),
         device_(std::move(device)) {}
 
-  std::size_t graph_count() const {
-    std::scoped_lock const alone(mutex_);
-    return graphs_;
-  }
-  std::string why_missed() const {
-    std::scoped_lock const alone(mutex_);
-    return why_;
-  }
+  std::size_t graph_count() const { return graphs_; }
+  std::string why_missed() const { return why_.get(); }
 
  protected:
   struct sizes {
     std::size_t tensors, cells, plains, form;
   };
 
-  compiled_paths* paths_of(std::string const& signature) {
+  std::shared_ptr<compiled_paths> paths_of(std::string const& signature) {
     for (auto key = std::hash<std::string>{}(signature);; ++key) {
       auto const row = by_signature_.find(key);
       if (row == number_map::none) return nullptr;
-      if (paths_[row]->signature == signature) return paths_[row].get();
+      if (paths_[row]->signature == signature) return paths_[row];
     }
   }
   /// Keeps what has its first graph.
-  void add_paths(std::unique_ptr<compiled_paths> fresh) {
+  void add_paths(std::shared_ptr<compiled_paths> fresh) {
     auto key = std::hash<std::string>{}(fresh->signature);
     while (by_signature_.contains(key)) ++key;
+    by_signature_.add(key, static_cast<std::uint32_t>(paths_.size()));
+    last_ = fresh;
     paths_.push_back(std::move(fresh));
-    by_signature_.add(key, static_cast<std::uint32_t>(paths_.size() - 1));
-    last_ = paths_.back().get();
   }
-  /// Drops the graph that was used least recently, with all paths of its first stage.
+  /// Forgets a signature, with all of its graphs.
+  void drop_paths(std::shared_ptr<compiled_paths> const& p) {
+    for (auto const& g : p->graphs) graphs_ -= g->path_count;
+    auto others = std::exchange(paths_, {});
+    by_signature_.clear();
+    for (auto& other : others)
+      if (other != p) add_paths(std::move(other));
+  }
+  /// Drops the graph that was used least recently, with all paths of its first stage. All of its signature go where most
+  /// expressions are those of graphs that were dropped.
   void drop_oldest() {
-    compiled_paths* in = nullptr;
+    std::shared_ptr<compiled_paths> in;
     std::size_t at = 0;
     for (auto& p : paths_)
       for (std::size_t k = 0; k < p->graphs.size(); ++k)
-        if (!in || p->graphs[k]->last_used < in->graphs[at]->last_used) in = p.get(), at = k;
+        if (!in || p->graphs[k]->last_used < in->graphs[at]->last_used) in = p, at = k;
     if (!in) return;
-    graphs_ -= std::min(graphs_, in->graphs[at]->path_count);
+    publications_.fetch_add(1, std::memory_order_release);
+    if (in->graphs.size() == 1 || ++in->dropped > 4 * options_.graphs + 64) return drop_paths(in);
+    graphs_ -= in->graphs[at]->path_count;
     in->graphs.erase(in->graphs.begin() + static_cast<std::ptrdiff_t>(at));
     in->guards = guard_trie();
     for (std::uint32_t k = 0; k < in->graphs.size(); ++k) in->guards.add(in->graphs[k]->captured.path, k);
     in->publish();
-    publications_.fetch_add(1, std::memory_order_release);
   }
   /// Whether there is room for another graph.
   bool make_room() {
     while (graphs_ >= std::max<std::size_t>(options_.graphs, 1) && options_.full == when_full::drop_oldest) {
-      auto const before = graphs_;
+      std::size_t const before = graphs_;
       drop_oldest();
       if (graphs_ == before) break;
     }
@@ -221,12 +245,42 @@ class compiled_base {
       g.last_used.store(uses_.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   /// Makes another graph of these paths, or the beginning of one, known to look-ups.
-  void publish(compiled_paths& to, std::unique_ptr<compiled_paths> fresh, bool is_path = true) {
+  void publish(std::shared_ptr<compiled_paths> const& to, bool is_fresh, bool is_path = true) {
     graphs_ += is_path;
-    to.publish();
+    to->publish();
     publications_.fetch_add(1, std::memory_order_release);
-    if (fresh) add_paths(std::move(fresh));
+    if (is_fresh) add_paths(to);
   }
+  /// While it lives, no other call is captured: this one runs code of the program, and no lock is held. `waits`: for the
+  /// call that is captured now. Throws neap::error where that is this thread's.
+  class turn {
+   public:
+    turn(compiled_base& of, std::unique_lock<std::mutex>& lock, bool waits = false) : of_(&of), lock_(&lock) {
+      while (waits && of.is_recording_) {
+        if (of.recording_thread_ == std::this_thread::get_id())
+          throw_error(of.at_,
+                      {"compile: a function of the host, which a call calls, calls the compiled function again"});
+        of.turn_ends_.wait(lock);
+      }
+      of.is_recording_ = true, of.recording_thread_ = std::this_thread::get_id();
+      lock.unlock();
+    }
+    turn(turn const&) = delete;
+    turn& operator=(turn const&) = delete;
+    ~turn() { end(); }
+    void end() {
+      if (!of_) return;
+      lock_->lock();
+      of_->is_recording_ = false;
+      std::exchange(of_, nullptr)->turn_ends_.notify_all();
+    }
+
+   private:
+    compiled_base* of_;
+    std::unique_lock<std::mutex>* lock_;
+  };
+  static constexpr char const* in_host_code =
+      "another call of the function is captured, or calls a function of the host";
   /// Why arguments with this signature have no graph yet.
   std::string other_signature(argument_state const& named) const {
     if (paths_.empty()) return "it is the first call";
@@ -241,6 +295,30 @@ class compiled_base {
     return text.empty() ? std::string("a place that is not known") : text.substr(0, text.size() - 2);
   }
 
+  /// Which question got another answer. `names`: of the arguments' tracked scalars.
+  std::string other_answer(std::source_location asked, expression_tape const& tape, std::uint32_t question,
+                           std::vector<std::string> const& names) const {
+    std::string text = "the question";
+    bool const knows_place = asked.line() != 0 && (asked.line() != at_.line() || place_of(asked) != place_of(at_));
+    if (knows_place) text += " at " + place_of(asked);
+    std::vector<std::string> of;
+    std::vector<std::uint32_t> open{question};
+    std::vector<bool> met(tape.size());
+    while (!open.empty()) {
+      auto const k = open.back();
+      open.pop_back();
+      if (met[k]) continue;
+      met[k] = true;
+      auto const& e = tape[k];
+      if (e.what == expression::kind::call) open.push_back(e.b), open.push_back(e.a);
+      if (e.what != expression::kind::cell) continue;
+      auto name = e.a < names.size() ? names[e.a] : std::string("an element of a tensor or a function of the host");
+      if (std::ranges::find(of, name) == of.end()) of.push_back(std::move(name));
+    }
+    for (std::size_t k = 0; k < of.size() && k < 3; ++k) text += (k == 0 ? " about " : ", ") + of[k];
+    if (of.size() > 3) text += " and others";
+    return text + " got another answer";
+  }
   std::string limit_reached(std::string const& why) const {
     return "the limit of " + std::to_string(options_.graphs) + " graphs is reached, and " + why +
            ": give what changes from call to call as neap::sym or neap::state, and read tensors by neap::item";
@@ -324,13 +402,26 @@ class compiled_base {
   /// What is thrown where a graph of several has no plan.
   struct no_plan {
     std::string why;
+    bool for_now = false;  // another call is under way
   };
   static std::string refusal(error const& e) { return std::string("no plan runs it: ") + e.what(); }
-  /// Plans a stage, or again one that keeps more. Throws no_plan.
-  void plan_stage(planned_stage& to, captured_stage s, bytes_t original);
-  /// Adds a recorded path, or the beginning of one that has no end yet. Returns its last stage, null if it was known.
-  planned_stage* add(compiled_paths& to, captured_program p, std::vector<planned_stage*> const& known,
-                     bool is_beginning = false);
+  struct stage_plan {
+    captured_stage captured;
+    std::optional<plan<graph>> planned;  // none: no operators
+    std::vector<digest> ops;
+    bytes_t peak = 0;
+  };
+  /// Throws no_plan.
+  stage_plan plan_of(captured_stage s, bytes_t original) const;
+  /// A stage, or again one that keeps more. Graphs do not run meanwhile. Throws no_plan.
+  void place_stage(planned_stage& to, stage_plan made);
+  /// Adds a recorded path, or the beginning of one that has no end yet; `form`: of its result. False: it was known.
+  bool add(compiled_paths& to, captured_program p, std::vector<planned_stage*> const& known, bool is_beginning,
+           std::shared_ptr<void> form);
+  /// Graphs may be placed. Throws no_plan.
+  void require_free() const {
+    if (is_in_host_code_) throw no_plan{in_host_code, true};
+  }
 
   /// Throws neap::error if a call took another path than the one that is kept for its guards.
   void require_same(compiled_graph const& kept, captured_program const& p) const;
@@ -349,14 +440,11 @@ class compiled_base {
   bool is_next_verified() {
     return options_.verify != 0 && (hits_.fetch_add(1, std::memory_order_relaxed) + 1) % options_.verify == 0;
   }
-  void set_why(std::string why) {
-    std::scoped_lock const alone(mutex_);
-    why_ = std::move(why);
-  }
   /// Runs the graph on these arguments. False if it failed: everything is then as before.
   struct results {
     std::vector<std::shared_ptr<tensor_storage>> made;
     std::vector<container_change> changes;
+    bool finds_others = false;  // another call is in a function of the host: the arena is its
   };
   bool run(compiled_graph& g, known_arguments const& begin, results& r);
   /// Whether an element of a tracked container has memory that the graph updates, which later signatures state.
@@ -387,18 +475,23 @@ class compiled_base {
   host_backend backend_;
   std::unique_ptr<graph_device> device_;  // none: graphs run on the host
   shared_arena arena_;
-  mutable std::mutex mutex_;
+  // No lock is held while code of the program runs: the function, what the host does for it.
+  std::mutex mutex_;
+  std::condition_variable turn_ends_;
+  bool is_recording_ = false;
+  std::thread::id recording_thread_;
   number_map by_signature_;
-  std::vector<std::unique_ptr<compiled_paths>> paths_;
-  compiled_paths const* last_ = nullptr;
-  std::size_t graphs_ = 0;
-  std::string why_;
+  std::vector<std::shared_ptr<compiled_paths>> paths_;
+  std::shared_ptr<compiled_paths const> last_;
+  std::atomic<std::size_t> graphs_ = 0;
+  shared_text why_;
   std::atomic<std::size_t> hits_ = 0;
   std::atomic<std::uint64_t> uses_ = 0;
   std::atomic<std::uint64_t> publications_ = 1;
   std::atomic<bool> elements_share_ = false;  // such a call was met: signatures have which elements share memory
   calls_of_threads calls_;
-  mutable std::mutex running_;  // graphs run one at a time; held while the arena changes
+  mutable std::mutex running_;    // graphs run one at a time; held while the arena or the stages of a path change
+  bool is_in_host_code_ = false;  // a path of several stages is, and leaves running_ meanwhile, but not the arena
 };
 
 inline void compiled_base::describe(recorder& rec, argument_state const& begin, sizes const& n, argument_state& end,
@@ -445,6 +538,7 @@ inline std::shared_ptr<compiled_graph> compiled_base::planned(captured_program p
       made->throws_late = throws_late(planned);
       for (auto v : p.made) made->made.push_back(counterpart(g.kept(), planned.graph.kept(), v));
       std::scoped_lock const alone(running_);
+      require_free();
       if (device_) made->on_device = placed(std::move(planned), bindings, p.sources, p.constants);
       else
         made->run =
@@ -514,68 +608,86 @@ inline void compiled_base::require_same(planned_stage const& kept, captured_stag
   if (!same) untracked({});
 }
 
-inline void compiled_base::plan_stage(planned_stage& to, captured_stage s, bytes_t original) {
-  planned_stage made;
+inline compiled_base::stage_plan compiled_base::plan_of(captured_stage s, bytes_t original) const {
+  stage_plan made;
   graph const g(s.computes ? std::move(s.program) : op_graph(table_of<standard_operators>()));
   made.ops = ops_of(g, s.op_count);
-  made.scalars = scalars_of(s.sources);
   if (g.op_count() > 0) try {
       made.peak = plan_in_order(g).arena_bytes;
-      auto planned = planner_(g, std::max(original, made.peak));
-      for (auto const& from : s.sources)
-        made.sources.push_back(counterpart(g.sources(), planned.graph.sources(), from.value));
+      made.planned = planner_(g, std::max(original, made.peak));
+      for (auto& from : s.sources) from.value = counterpart(g.sources(), made.planned->graph.sources(), from.value);
+      for (auto& v : s.kept) v.value = counterpart(g.kept(), made.planned->graph.kept(), v.value);
+    } catch (error const& e) { throw no_plan{refusal(e)}; }
+  made.captured = std::move(s);
+  return made;
+}
+
+inline void compiled_base::place_stage(planned_stage& to, stage_plan from) {
+  auto& s = from.captured;
+  planned_stage made;
+  made.scalars = scalars_of(s.sources);
+  if (from.planned) try {
+      for (auto const& source : s.sources) made.sources.push_back(source.value);
+      for (auto const& k : s.kept) made.kept.push_back(k.value);
       auto bindings = bindings_of(s.sources, made.sources, s.constants, made.scalars);
-      made.throws_late = throws_late(planned);
-      for (auto const& v : s.kept) made.kept.push_back(counterpart(g.kept(), planned.graph.kept(), v.value));
-      std::scoped_lock const alone(running_);
-      if (device_) made.on_device = placed(std::move(planned), bindings, s.sources, s.constants);
+      made.throws_late = throws_late(*from.planned);
+      if (device_) made.on_device = placed(std::move(*from.planned), bindings, s.sources, s.constants);
       else
-        made.run =
-            std::make_unique<bound_graph>(std::move(planned), std::move(bindings), backend_, options_.run, arena_);
+        made.run = std::make_unique<bound_graph>(std::move(*from.planned), std::move(bindings), backend_, options_.run,
+                                                 arena_);
     } catch (error const& e) { throw no_plan{refusal(e)}; }
   to.kept_bytes = 0;
   for (auto const& k : s.kept)
     if (!device_ || device_->carries(k.type)) to.kept_bytes += align_up(k.type.bytes(), 64);
   to.captured = std::move(s), to.run = std::move(made.run), to.on_device = std::move(made.on_device);
   to.sources = std::move(made.sources);
-  to.kept = std::move(made.kept), to.ops = std::move(made.ops), to.scalars = std::move(made.scalars);
-  to.peak = made.peak, to.throws_late = made.throws_late;
+  to.kept = std::move(made.kept), to.ops = std::move(from.ops), to.scalars = std::move(made.scalars);
+  to.peak = from.peak, to.throws_late = made.throws_late;
 }
 
-inline planned_stage* compiled_base::add(compiled_paths& to, captured_program p,
-                                         std::vector<planned_stage*> const& known, bool is_beginning) {
+inline bool compiled_base::add(compiled_paths& to, captured_program p, std::vector<planned_stage*> const& known,
+                               bool is_beginning, std::shared_ptr<void> form) {
   auto stages = std::move(p.stages);
   auto const n = stages.size();
   for (std::size_t i = 0; i < known.size(); ++i) require_same(*known[i], stages[i], i + 1 == n && !is_beginning);
-  if (known.size() == n && is_beginning) return nullptr;
+  if (known.size() == n && is_beginning) return false;
   if (known.size() == n) {
     auto const& end = *known.back()->end;
     bool const same = end.tensors == p.tensors && end.cells == p.cells && end.plains == p.plains &&
                       end.containers == p.containers && end.result == p.result && end.result_cells == p.result_cells &&
                       end.result_bytes == p.result_bytes && end.made_rows == p.made_rows && !end.thrown == !p.thrown;
     if (!same) untracked({});
-    return nullptr;
+    return false;
   }
   // Guards first: a path that contradicts those that are known changes nothing.
   auto& trie = known.empty() ? to.guards : known.back()->guards;
-  auto const& path = stages[known.size()].path;
+  auto const path = stages[known.size()].path;
   auto const number = static_cast<std::uint32_t>(known.empty() ? to.graphs.size() : known.back()->next.size());
   auto trial = trie;
   if (auto const k = trial.add(path, number); k <= path.size())
     untracked(k < path.size() ? path[k].at : std::source_location{});
+  if (!known.empty() && graphs_ >= options_.graphs)
+    throw no_plan{limit_reached("it takes a path that is not known"), true};
   bytes_t original = 0;
   for (std::size_t i = 0; i < n; ++i)
     if (stages[i].computes) {
       graph const g(op_graph(stages[i].program));
       if (g.op_count() > 0) original = std::max(original, plan_in_order(g).arena_bytes);
     }
+  // What is known and keeps more now is planned again: earlier paths find what they need.
+  std::vector<std::optional<stage_plan>> plans(n);
+  for (std::size_t i = 0; i < n; ++i)
+    if (i >= known.size() || known[i]->captured.kept.size() < stages[i].kept.size())
+      plans[i] = plan_of(std::move(stages[i]), original);
+  std::scoped_lock const alone(running_);
+  require_free();
   std::unique_ptr<planned_stage> first;
   planned_stage* last = nullptr;
   for (std::size_t i = known.size(); i < n; ++i) {
     auto fresh = std::make_unique<planned_stage>();
     auto* const now = fresh.get();
-    auto const guards = stages[i].path;
-    plan_stage(*now, std::move(stages[i]), original);
+    auto const guards = plans[i]->captured.path;
+    place_stage(*now, std::move(*plans[i]));
     if (!first) {
       first = std::move(fresh);
     } else {
@@ -584,9 +696,9 @@ inline planned_stage* compiled_base::add(compiled_paths& to, captured_program p,
     }
     last = now;
   }
-  // What is known and keeps more now: earlier paths find what they need.
   for (std::size_t i = 0; i < known.size(); ++i)
-    if (known[i]->captured.kept.size() < stages[i].kept.size()) plan_stage(*known[i], std::move(stages[i]), original);
+    if (plans[i]) place_stage(*known[i], std::move(*plans[i]));
+  last->result = std::move(form);
   if (!is_beginning) last->end = std::make_unique<captured_program>(std::move(p));
   trie = std::move(trial);
   planned_stage* const root = known.empty() ? first.get() : known.front();
@@ -599,7 +711,7 @@ inline planned_stage* compiled_base::add(compiled_paths& to, captured_program p,
     known.back()->next.push_back(std::move(first));
   }
   root->arena_bytes = root->needed();
-  return last;
+  return true;
 }
 
 inline bool compiled_base::run(compiled_graph& g, known_arguments const& begin, results& r) {
@@ -616,10 +728,14 @@ inline bool compiled_base::run(compiled_graph& g, known_arguments const& begin, 
   }
   if (finds_sharing(g, begin)) return false;
   std::scoped_lock const alone(running_);
+  if (is_in_host_code_) {
+    r.finds_others = true;
+    return false;
+  }
   std::size_t k = 0;
   for (std::size_t i = 0; i < c.sources.size(); ++i) {
     auto const& s = c.sources[i];
-    if (s.what == kind::argument) (*g.run)->bind(g.sources[i], storage(s.number).data());
+    if (s.what == kind::argument) (*g.run)->bind(g.sources[i], memory_of(s, tensor_of(c, begin, s.number)));
     if (s.what == kind::scalar) {
       auto const bits = begin.value(s.number);
       std::memcpy(g.scalars.data() + 64 * k++, &bits, sizeof bits);
@@ -666,6 +782,7 @@ inline void compiled_base::run_on_device(compiled_graph& g, known_arguments cons
   auto const& c = g.captured;
   auto const storage = [&](std::uint32_t k) -> auto const& { return tensor_of(c, begin, k).storage(); };
   std::scoped_lock const alone(running_);
+  if (is_in_host_code_) refuse_on_device(in_host_code);
   std::size_t k = 0;
   for (std::size_t i = 0; i < c.sources.size(); ++i) {
     auto const& s = c.sources[i];
@@ -749,23 +866,19 @@ struct result_filler {
   void tracked(tracked_base&) {}  // results have none
 };
 
-}  // namespace detail
-
-/// A function that compile() was given.
+/// The calls of a function that compile() was given.
 template <class F>
-class compiled_function : public detail::compiled_base {
+class function_calls : public compiled_base {
  protected:
   template <std::size_t I, class A>
   using held = typename detail::held_argument<typename decltype(detail::parameter_list<F>())::type, I, A>::type;
 
  public:
-  compiled_function(F f, planner how, compile_options const& options, std::source_location at,
-                    std::unique_ptr<detail::graph_device> device = nullptr)
+  function_calls(F f, planner how, compile_options const& options, std::source_location at,
+                 std::unique_ptr<detail::graph_device> device = nullptr)
       : compiled_base(std::move(how), options, at, std::move(device)),
         f_(std::move(f)) {}
 
-  /// What f(arguments...) gives, with the same effects. Throws what it throws; and neap::error for what no graph can stand
-  /// for, with the place.
   template <class... A>
   auto operator()(A&&... arguments) {
     if (tracer::active() || detail::computation_listener::active() || detail::host_log::active())
@@ -776,28 +889,6 @@ class compiled_function : public detail::compiled_base {
     }(std::index_sequence_for<A...>{});
   }
 
-  /// Captures the path of a call with these arguments by shapes alone, and plans it, so that the call runs as a planned
-  /// graph from the first time on. No operator runs, no host function is called, no tensor takes memory, and arguments are
-  /// left as they are, but that a training_state gets the states that it lacks. Nothing happens where the path is known.
-  /// Throws neap::error where the path depends on what a tensor contains, with the place, where no plan is found, and for
-  /// what a call refuses.
-  template <class... A>
-  void prepare(A&&... arguments) {
-    (void)captured(true, std::forward<A>(arguments)...);
-  }
-  /// The graphs of that path, in the order in which they run: several where the host reads a value or calls a function
-  /// between them. Nothing is kept.
-  template <class... A>
-  std::vector<graph> graphs_for(A&&... arguments) {
-    return captured(false, std::forward<A>(arguments)...);
-  }
-
-  /// How many graphs are kept.
-  std::size_t graphs() const { return graph_count(); }
-  /// Why the last call that ran eagerly did so, in a sentence; empty if none did.
-  using detail::compiled_base::why_missed;
-
- protected:
   template <class... A>
   std::vector<graph> captured(bool keeps, A&&... arguments) {
     if (tracer::active() || detail::computation_listener::active() || detail::host_log::active())
@@ -879,7 +970,9 @@ class compiled_function : public detail::compiled_base {
     walk<true>(frame, to, numbers);
     detail::compiled_base::sizes const n{to.tensors.size(), to.cells.size(), to.plains.size(), to.form.size()};
     walk<false>(frame, to, numbers);
-    if (elements_share_.load(std::memory_order_relaxed)) to.ask_sharing();
+    bool const elements_share = elements_share_.load(std::memory_order_relaxed);
+    to.ask_places(false);
+    if (elements_share) to.ask_sharing();
     return n;
   }
   template <class... H, std::size_t... I>
@@ -924,7 +1017,7 @@ class compiled_function : public detail::compiled_base {
     detail::known_calls::busy const others_keep_out(calls);
     results r;
     if (!g.refused.empty() || !run(g, c.arguments, r)) {
-      set_why(g.refused.empty() ? "the graph failed" : g.refused);
+      why_ = r.finds_others ? in_host_code : g.refused.empty() ? "the graph failed" : g.refused;
       if (device_) refuse_on_device(g.refused);
       if constexpr (std::is_void_v<R>) return (void)invoke(frame, numbers);
       else return invoke(frame, numbers);
@@ -953,23 +1046,22 @@ class compiled_function : public detail::compiled_base {
   template <class R, class... H, std::size_t... I>
   R look_up(std::tuple<H...>& frame, std::index_sequence<I...> numbers, detail::known_calls& calls, bool verifies) {
     using kept = std::conditional_t<std::is_void_v<R>, std::tuple<>, R>;
-    std::unique_lock lock(mutex_);
     detail::argument_state begin;
     auto const n = walk_all(frame, begin, numbers);
     begin.check_overlap();
     detail::host_log log;
-    auto const eagerly = [&](std::string const& reason) -> R {
-      why_ = reason;
-      lock.unlock();
-      log.restart();
-      detail::log_scope const goes_on(log.is_empty() ? nullptr : &log);
-      return invoke(frame, numbers);
+    auto const names = [&] { return names_of(frame, numbers); };
+    std::unique_lock lock(mutex_);
+    auto const eagerly = [&](std::string reason) -> R {
+      if (lock.owns_lock()) lock.unlock();
+      why_ = std::move(reason);
+      return go_on<R>(frame, numbers, log);
     };
     if (begin.unusable) return eagerly(begin.unusable);
-    auto* paths = paths_of(begin.signature);
+    auto paths = paths_of(begin.signature);
+    bool const is_fresh = !paths;
     std::shared_ptr<detail::compiled_graph> known;
     std::string why;
-    std::unique_ptr<detail::compiled_paths> fresh;  // none: the signature is known
     if (paths) {
       if (!calls.is_busy) calls.follow(publications_.load(std::memory_order_relaxed));
       detail::known_call passing;
@@ -983,57 +1075,86 @@ class compiled_function : public detail::compiled_base {
         known = c.paths->graphs[found];
         if (!verifies && !is_next_verified()) {
           last_ = paths;
-          if (known->staged) {
-            use(*known);
-            std::optional<kept> result;
-            auto const outcome = run_stages(*known->staged, begin, *paths, log, why, result);
-            if (outcome == detail::staged_run::outcome::ended) {
+          if (!known->staged) {
+            lock.unlock();
+            return hit<R>(frame, numbers, calls, c, *known);
+          }
+          use(*known);
+          auto const published = c.paths;
+          lock.unlock();
+          std::optional<kept> result;
+          switch (run_stages(*known->staged, begin, *published, log, why, result, names)) {
+            case detail::staged_run::outcome::ended:
               if constexpr (std::is_void_v<R>) return;
               else return std::move(*result);
-            }
-            if (outcome == detail::staged_run::outcome::failed) return eagerly("the graph failed");
-            if (outcome == detail::staged_run::outcome::shares) {
-              elements_share_ = true;
-              return eagerly(detail::shared_element);
-            }
-            if (graphs_ >= options_.graphs) return eagerly(limit_reached(why));  // its own stages may not go
-            why_ = std::move(why);
-            return record<kept, R>(frame, numbers, begin, n, paths, nullptr, known.get(), log);
+            case detail::staged_run::outcome::failed: return eagerly("the graph failed");
+            case detail::staged_run::outcome::busy: return eagerly(in_host_code);
+            case detail::staged_run::outcome::shares: elements_share_ = true; return eagerly(detail::shared_element);
+            case detail::staged_run::outcome::missed: break;
           }
-          lock.unlock();
-          return hit<R>(frame, numbers, calls, c, *known);
+          lock.lock();
+          // Its own stages may not go.
+          if (graphs_ >= options_.graphs) return eagerly(limit_reached(why));
+          if (paths_of(begin.signature) != paths || std::ranges::find(paths->graphs, known) == paths->graphs.end())
+            return eagerly(why);
+        } else {
+          if (!known->refused.empty()) return eagerly(known->refused);
+          why = "the path is verified";
         }
-        if (!known->refused.empty()) return eagerly(known->refused);
-        why = "the path is verified";
       } else {
-        why = "the question at " + place_of(c.paths->guards.place(c.arguments.node)) + " got another answer";
+        why = other_answer(frame, numbers, *c.paths, c.arguments.node);
       }
     } else {
       detail::argument_state named(true);
       walk_all(frame, named, numbers);
       why = other_signature(named);
-      fresh = std::make_unique<detail::compiled_paths>();
-      fresh->signature = std::move(named.signature);
-      fresh->cell_count = begin.cells.size();
+      paths = std::make_shared<detail::compiled_paths>();
+      paths->signature = std::move(named.signature);
+      paths->cell_count = begin.cells.size();
     }
+    if (is_recording_) return eagerly(in_host_code);
     if (!known && !make_room()) return eagerly(limit_reached(why));
     why_ = std::move(why);
-    if (paths) last_ = paths;
-    return record<kept, R>(frame, numbers, begin, n, paths, std::move(fresh), known.get(), log);
+    if (!is_fresh) last_ = paths;
+    return record<kept, R>(frame, numbers, begin, n, paths, is_fresh, known.get(), log, lock);
+  }
+  /// Of the arguments' tracked scalars.
+  template <class... H, std::size_t... I>
+  std::vector<std::string> names_of(std::tuple<H...>& frame, std::index_sequence<I...> numbers) const {
+    detail::argument_state named(true);
+    walk_all(frame, named, numbers);
+    return std::move(named.cell_names);
+  }
+  template <class... H, std::size_t... I>
+  std::string other_answer(std::tuple<H...>& frame, std::index_sequence<I...> numbers,
+                           detail::published_paths const& paths, std::uint32_t node) const {
+    return compiled_base::other_answer(paths.guards.place(node), paths.tape, paths.guards.question(node),
+                                       names_of(frame, numbers));
+  }
+  using compiled_base::other_answer;
+  /// The call runs eagerly; what the host has done in it already is not repeated.
+  template <class R, class... H, std::size_t... I>
+  R go_on(std::tuple<H...>& frame, std::index_sequence<I...> numbers, detail::host_log& log) {
+    log.restart();
+    detail::log_scope const goes_on(log.is_empty() ? nullptr : &log);
+    return invoke(frame, numbers);
   }
 
   /// Runs a path of several stages. Missed: `why` says where. Throws what the call ends by, after all that comes before.
   template <class Kept>
   detail::staged_run::outcome run_stages(detail::planned_stage& first, detail::argument_state& begin,
-                                         detail::compiled_paths const& paths, detail::host_log& log, std::string& why,
-                                         std::optional<Kept>& result, detail::known_reads* reads = nullptr) {
+                                         detail::published_paths const& paths, detail::host_log& log, std::string& why,
+                                         std::optional<Kept>& result,
+                                         std::function<std::vector<std::string>()> const& names,
+                                         detail::known_reads* reads = nullptr) {
     std::vector<std::uint64_t> cells;
     for (auto const& c : begin.cells) std::memcpy(&cells.emplace_back(0), c.value, c.bytes);
-    std::scoped_lock const alone(running_);
+    std::unique_lock alone(running_);
+    if (is_in_host_code_) return detail::staged_run::outcome::busy;
     if (!device_) arena_.grow(first.arena_bytes);
     else detail::with_place(at_, [&] { device_->reserve_carried(static_cast<bytes_t>(first.arena_bytes)); });
     detail::staged_run running(begin, paths.tape, cells, log, arena_.memory(), device_.get(),
-                               options_.run.step_seconds);
+                               {&alone, &is_in_host_code_}, options_.run.step_seconds);
     auto outcome = detail::staged_run::outcome::failed;
     std::exception_ptr thrown;
     auto const build = [&](detail::planned_stage& last) {
@@ -1050,7 +1171,7 @@ class compiled_function : public detail::compiled_base {
     detail::with_place(at_, [&] { outcome = running(first, build); });
     if (thrown && outcome == detail::staged_run::outcome::ended) std::rethrow_exception(thrown);
     if (outcome == detail::staged_run::outcome::missed)
-      why = "the question at " + place_of(running.missed_at()) + " got another answer";
+      why = other_answer(running.missed_at(), paths.tape, running.missed_question(), names());
     if (reads) *reads = running.reads();
     return outcome;
   }
@@ -1064,6 +1185,8 @@ class compiled_function : public detail::compiled_base {
     std::vector<detail::planned_stage*> stages;  // those that are known
     char const* unusable = nullptr;              // why no graph can stand for the call
     bool is_beginning = false;                   // it ends before a read that is not known
+    bool caught = false;                         // an exception that only a run of its operators could throw again
+    std::string refusal;                         // with data: the call is to run eagerly, from its beginning
     std::function<void()> growth;                // first: the call is to be recorded again after it
   };
 
@@ -1082,8 +1205,16 @@ class compiled_function : public detail::compiled_base {
     auto const take_back = [&](detail::argument_state const& end) {
       for (auto const& c : end.cells)
         if (c.mark) *c.mark = {};
-      if (!with_data)
-        rec.take_back(end, n.tensors, n.cells, n.plains, std::string_view(begin.form).substr(0, n.form), at_);
+      auto const form = std::string_view(begin.form).substr(0, n.form);
+      if (with_data && rec.refusal().empty()) return true;
+      return rec.take_back(end, n.tensors, n.cells, n.plains, form);
+    };
+    auto const require_taken_back = [&](detail::argument_state const& end) {
+      if (!take_back(end))
+        throw_error(at_,
+                    {"capture by shapes: the function changed the structure of an argument (the length of a container, "
+                     "what a pointer or an optional holds), which stays changed: keep what grows in a "
+                     "neap::tracked_vector or neap::tracked_map"});
     };
     {
       caller_scope const here(at_);
@@ -1099,11 +1230,21 @@ class compiled_function : public detail::compiled_base {
       } catch (std::bad_alloc const&) { thrown = std::current_exception(), lacks_memory = true; } catch (...) {
         if (!rec.is_beginning() && !rec.growth()) thrown = std::current_exception();
       }
+      if (!rec.refusal().empty() && (with_data || !is_of(thrown, rec.refusal()))) {
+        rec.stop();
+        path.result.reset();
+        detail::argument_state now;
+        walk<true>(frame, now, numbers);
+        bool const can_go_on = take_back(now) && with_data && !is_of(thrown, rec.refusal());
+        if (!can_go_on) throw_refusal(thrown, rec.refusal());
+        path.refusal = rec.refusal();
+        return path;
+      }
       if (thrown && (!known || lacks_memory)) {
         rec.stop();
         detail::argument_state now;
         walk<true>(frame, now, numbers);
-        take_back(now);
+        require_taken_back(now);
         std::rethrow_exception(thrown);
       }
     }
@@ -1119,10 +1260,25 @@ class compiled_function : public detail::compiled_base {
     if (rec.finds_sharing()) elements_share_ = true;
     for (auto const& c : parts.cells)
       if (c.mark) *c.mark = {};
-    take_back(end);
+    require_taken_back(end);
     end.handles.clear();
     if (thrown && !rec.unusable()) rec.keep_thrown(path.program);
     if (path.growth) return path;
+    path.caught = rec.has_failed() && !thrown;
+    if (with_data) {
+      parts.handles.clear();
+      detail::argument_state given;
+      walk<false>(frame, given, numbers);
+      given.handles.clear();
+      if (path.caught)
+        rec.set_unusable("the function catches an exception of an operator or of a function of the host");
+      if (rec.was_used_elsewhere())
+        rec.set_unusable("another thread has used tensors, states or functions of the host meanwhile");
+      if (rec.is_kept_outside(detail::owners_in({&end, &parts, &given})))
+        rec.set_unusable(
+            "the function keeps a tensor that it has computed outside of its arguments and result, which graphs would "
+            "not: keep it in a part of an argument, or return it");
+    }
     if (!rec.unusable()) {
       std::vector<std::uint32_t> also_kept;
       if (rec.is_staged()) path.stages = known_stages(to, rec.stages());
@@ -1145,63 +1301,97 @@ class compiled_function : public detail::compiled_base {
                    "or return it"});
     return path;
   }
+  /// Whether an exception states this refusal.
+  static bool is_of(std::exception_ptr const& thrown, std::string const& refusal) {
+    if (!thrown) return false;
+    try {
+      std::rethrow_exception(thrown);
+    } catch (std::exception const& e) {
+      return std::string_view(e.what()).find(refusal) != std::string_view::npos;
+    } catch (...) { return false; }
+  }
+  [[noreturn]] static void throw_refusal(std::exception_ptr const& thrown, std::string const& refusal) {
+    if (is_of(thrown, refusal)) std::rethrow_exception(thrown);
+    throw_error({refusal});
+  }
 
-  /// Plans a path and publishes it; where no plan is found, why_ says so.
+  /// Plans a path and publishes it; where no plan is found, why_ says so. Whether there is something new.
   template <class Kept>
-  void keep(recorded_path<Kept>&& recorded, detail::compiled_paths& to, std::unique_ptr<detail::compiled_paths> fresh,
+  bool keep(recorded_path<Kept>&& recorded, std::shared_ptr<detail::compiled_paths> const& to, bool is_fresh,
             detail::compiled_graph* known) {
     auto& p = recorded.program;
     if (recorded.unusable) {
       why_ = recorded.unusable;
-      if (known && !known->staged) untracked({});  // a staged path may branch off behind a value that is read
-    } else if (!p.stages.empty()) {
-      if (known && !known->staged) untracked({});
-      auto const path = p.stages.front().path;
-      try {
-        if (auto* const last = add(to, std::move(p), recorded.stages, recorded.is_beginning)) {
-          last->result = std::move(recorded.form);
-          bool const is_path = !recorded.is_beginning;
-          if (known) known->path_count += is_path;
-          else use(*to.graphs.back()), to.graphs.back()->path_count = is_path;
-          publish(to, std::move(fresh), is_path);
-        }
-      } catch (no_plan const& refused) {
-        why_ = refused.why;
-        if (!recorded.stages.empty()) return;
-        auto made = std::make_shared<detail::compiled_graph>();
-        made->refused = refused.why, made->captured.path = path;
-        if (to.guards.add(path, static_cast<std::uint32_t>(to.graphs.size())) > path.size()) {
-          to.graphs.push_back(std::move(made));
-          publish(to, std::move(fresh));
-        }
-      }
-    } else if (known) {
+      if (known && !known->staged && !recorded.caught) untracked({});  // a staged path may branch off behind a value
+      return false;
+    }
+    if (p.stages.empty() && known) {
       if (known->staged) untracked({});
       require_same(*known, p);
-    } else {
-      auto const path = p.path;
+      return false;
+    }
+    if (known && !known->staged) untracked({});
+    auto const path = p.stages.empty() ? p.path : p.stages.front().path;
+    auto const number = static_cast<std::uint32_t>(to->graphs.size());
+    try {
+      if (!p.stages.empty()) {
+        bool const is_path = !recorded.is_beginning;
+        if (!add(*to, std::move(p), recorded.stages, recorded.is_beginning, std::move(recorded.form))) return false;
+        if (known) known->path_count += is_path;
+        else use(*to->graphs.back()), to->graphs.back()->path_count = is_path;
+        publish(to, is_fresh, is_path);
+        return true;
+      }
       auto made = planned(std::move(p));
       if (!made->refused.empty()) why_ = made->refused;
       made->result = std::move(recorded.form);
-      auto const number = static_cast<std::uint32_t>(to.graphs.size());
       use(*made);
-      to.graphs.push_back(std::move(made));
-      if (auto const k = to.guards.add(path, number); k <= path.size()) {
-        to.graphs.pop_back();
+      if (auto const k = to->guards.add(path, number); k <= path.size())
         untracked(k < path.size() ? path[k].at : std::source_location{});
-      }
-      publish(to, std::move(fresh));
+      to->graphs.push_back(std::move(made));
+      publish(to, is_fresh);
+      return true;
+    } catch (no_plan const& refused) {
+      why_ = refused.why;
+      if (refused.for_now || !recorded.stages.empty()) return false;
+      auto made = std::make_shared<detail::compiled_graph>();
+      made->refused = refused.why, made->captured.path = path;
+      if (to->guards.add(path, number) <= path.size()) return false;
+      to->graphs.push_back(std::move(made));
+      publish(to, is_fresh);
+      return true;
     }
   }
 
   template <class Kept, class R, class... H, std::size_t... I>
   R record(std::tuple<H...>& frame, std::index_sequence<I...> numbers, detail::argument_state& begin,
-           detail::compiled_base::sizes const& n, detail::compiled_paths* paths,
-           std::unique_ptr<detail::compiled_paths> fresh, detail::compiled_graph* known, detail::host_log& log) {
-    auto& to = paths ? *paths : *fresh;
-    auto path = recorded<Kept>(frame, numbers, begin, n, to, log);
-    auto result = std::move(*path.result);
-    keep(std::move(path), to, std::move(fresh), known);
+           detail::compiled_base::sizes const& n, std::shared_ptr<detail::compiled_paths> to, bool is_fresh,
+           detail::compiled_graph* known, detail::host_log& log, std::unique_lock<std::mutex>& lock) {
+    constexpr bool copies = (std::is_copy_constructible_v<H> && ...);
+    std::optional<std::conditional_t<copies, std::tuple<H...>, bool>> again;  // for a call that is refused
+    if constexpr (copies) again.emplace(frame);
+    auto const expressions = to->tape.size();
+    struct trimmed {  // what no graph needs goes
+      detail::expression_tape& tape;
+      std::size_t size;
+      bool keeps = false;
+      ~trimmed() {
+        if (!keeps && tape.size() > size) tape.truncate(size);
+      }
+    } tape{to->tape, expressions};
+    std::optional<recorded_path<Kept>> path;
+    {
+      turn const alone(*this, lock);
+      path = recorded<Kept>(frame, numbers, begin, n, *to, log);
+    }
+    if (!path->refusal.empty()) {
+      why_ = path->refusal;
+      lock.unlock();
+      if constexpr (copies) return go_on<R>(*again, numbers, log);
+      else throw_error({path->refusal});
+    }
+    auto result = std::move(*path->result);
+    tape.keeps = keep(std::move(*path), to, is_fresh, known);
     if constexpr (!std::is_void_v<R>) return result;
   }
 
@@ -1211,13 +1401,14 @@ class compiled_function : public detail::compiled_base {
                                std::function<void()>& grow) {
     using R = decltype(invoke(frame, numbers));
     using kept = std::conditional_t<std::is_void_v<R>, std::tuple<>, R>;
-    std::scoped_lock const alone(mutex_);
+    std::unique_lock lock(mutex_);
+    turn const alone(*this, lock, true);
     detail::argument_state begin;
     auto const n = walk_all(frame, begin, numbers);
     if (begin.unusable) throw_error(at_, {"capture by shapes: ", begin.unusable});
     detail::host_log log;
-    auto* paths = keeps ? paths_of(begin.signature) : nullptr;
-    std::unique_ptr<detail::compiled_paths> fresh;
+    auto paths = keeps ? paths_of(begin.signature) : nullptr;
+    bool const is_fresh = !paths;
     detail::compiled_graph* known = nullptr;
     if (paths) {
       detail::known_call c;
@@ -1227,15 +1418,14 @@ class compiled_function : public detail::compiled_base {
       c.arguments.end_first();
       if (auto const found = graph_of(c); found != detail::guard_program::none) known = c.paths->graphs[found].get();
     } else {
-      fresh = std::make_unique<detail::compiled_paths>();
-      fresh->signature = begin.signature, fresh->cell_count = begin.cells.size();
+      paths = std::make_shared<detail::compiled_paths>();
+      paths->signature = begin.signature, paths->cell_count = begin.cells.size();
     }
     if (known && !known->refused.empty()) throw_error(at_, {"compile: ", known->refused});
     if (known && !known->staged) return {};
     if (keeps && !known && !make_room()) throw_error(at_, {"compile: ", limit_reached("another path is to be kept")});
-    auto& to = paths ? *paths : *fresh;
     constexpr bool again = (std::is_copy_constructible_v<H> && ...);
-    auto path = recorded<kept, again>(frame, numbers, begin, n, to, log, false);
+    auto path = recorded<kept, again>(frame, numbers, begin, n, *paths, log, false);
     if (path.growth) {
       if (!again)
         throw_error(at_, {"capture by shapes: the function makes the states of an optimizer, and takes an "
@@ -1245,13 +1435,66 @@ class compiled_function : public detail::compiled_base {
     }
     if (path.unusable) throw_error(at_, {"capture by shapes: no graph stands for the call: ", path.unusable});
     if (!keeps) return graphs_of(std::move(path.program));
-    why_.clear();
-    keep(std::move(path), to, std::move(fresh), known);
-    if (!why_.empty()) throw_error(at_, {"compile: ", why_});
+    why_ = "";
+    (void)keep(std::move(path), paths, is_fresh, known);
+    if (!why_.empty()) throw_error(at_, {"compile: ", why_.get()});
     return {};
   }
 
   F f_;
+};
+
+/// What a program has of a compiled function.
+template <class Calls>
+class compiled_handle {
+ public:
+  explicit compiled_handle(std::unique_ptr<Calls> c) : calls_(std::move(c)) {}
+
+  /// What f(arguments...) gives, with the same effects. Throws what it throws; and neap::error for what no graph can stand
+  /// for, with the place.
+  template <class... A>
+  auto operator()(A&&... arguments) {
+    return calls()(std::forward<A>(arguments)...);
+  }
+
+  /// Captures the path of a call with these arguments by shapes alone, and plans it, so that the call runs as a planned
+  /// graph from the first time on. No operator runs, no host function is called, no tensor takes memory, and arguments are
+  /// left as they are, but that a training_state gets the states that it lacks. Nothing happens where the path is known.
+  /// Throws neap::error where the path depends on what a tensor contains, with the place, where no plan is found, and for
+  /// what a call refuses.
+  template <class... A>
+  void prepare(A&&... arguments) {
+    (void)calls().captured(true, std::forward<A>(arguments)...);
+  }
+  /// The graphs of that path, in the order in which they run: several where the host reads a value or calls a function
+  /// between them. Nothing is kept.
+  template <class... A>
+  std::vector<graph> graphs_for(A&&... arguments) {
+    return calls().captured(false, std::forward<A>(arguments)...);
+  }
+
+  /// How many graphs are kept.
+  std::size_t graphs() const { return calls().graph_count(); }
+  /// Why the last call that ran eagerly did so, in a sentence; empty if none did.
+  std::string why_missed() const { return calls().why_missed(); }
+
+ protected:
+  Calls& calls() const {
+    if (!calls_) throw_error({"compile: this compiled function was moved: call the one that it was moved to"});
+    return *calls_;
+  }
+
+ private:
+  std::unique_ptr<Calls> calls_;
+};
+
+}  // namespace detail
+
+/// A function that compile() was given. It may be moved.
+template <class F>
+class compiled_function : public detail::compiled_handle<detail::function_calls<F>> {
+ public:
+  using detail::compiled_handle<detail::function_calls<F>>::compiled_handle;
 };
 
 namespace detail {
@@ -1277,7 +1520,8 @@ template <class F, detail::graph_planner Plan>
 auto compile(F f, Plan how, compile_options const& options = {},
              std::source_location at = std::source_location::current()) {
   detail::check_compiled<F>();
-  return compiled_function<F>(std::move(f), detail::planner_of(std::move(how)), options, at);
+  return compiled_function<F>(
+      std::make_unique<detail::function_calls<F>>(std::move(f), detail::planner_of(std::move(how)), options, at));
 }
 template <class F>
 auto compile(F f, compile_options const& options = {}, std::source_location at = std::source_location::current()) {

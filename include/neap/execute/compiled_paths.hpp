@@ -40,13 +40,38 @@ struct compiled_graph {
 struct published_paths {
   guard_program guards;
   std::vector<std::shared_ptr<compiled_graph>> graphs;
+  expression_tape tape;
+};
+
+/// A text that threads give and read: why calls were missed.
+class shared_text {
+ public:
+  shared_text& operator=(std::string x) {
+    std::scoped_lock const alone(mutex_);
+    text_ = std::move(x);
+    return *this;
+  }
+  std::string get() const {
+    std::scoped_lock const alone(mutex_);
+    return text_;
+  }
+  std::string take() {
+    std::scoped_lock const alone(mutex_);
+    return std::exchange(text_, {});
+  }
+  bool empty() const { return get().empty(); }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string text_;
 };
 
 /// All paths that begin with one signature.
 struct compiled_paths {
   std::string signature;
   std::size_t cell_count = 0;
-  expression_tape tape;
+  expression_tape tape;  // those of graphs that were dropped stay
+  std::size_t dropped = 0;
   guard_trie guards;
   std::vector<std::shared_ptr<compiled_graph>> graphs;
   std::shared_ptr<published_paths const> published;
@@ -65,7 +90,7 @@ struct compiled_paths {
       needed.insert(needed.end(), c.result_cells.begin(), c.result_cells.end());
     }
     published = std::make_shared<published_paths const>(
-        published_paths{guard_program(tape, guards, effects, cell_count), graphs});
+        published_paths{guard_program(tape, guards, effects, cell_count), graphs, tape});
   }
 };
 

@@ -23,20 +23,19 @@
 
 namespace neap::inline v0 {
 
+namespace detail {
+
 template <class F>
-class device_function : public compiled_function<F> {
-  using base = compiled_function<F>;
+class device_calls : public function_calls<F> {
+  using base = function_calls<F>;
   template <std::size_t I, class A>
   using held = typename base::template held<I, A>;
 
  public:
-  device_function(F f, typename base::planner how, compile_options const& options, std::source_location at,
-                  std::unique_ptr<detail::graph_device> device)
+  device_calls(F f, typename base::planner how, compile_options const& options, std::source_location at,
+               std::unique_ptr<detail::graph_device> device)
       : base(std::move(f), std::move(how), options, at, std::move(device)) {}
 
-  /// As a compiled function's on the host. The function is called without data where a path is new, as often as elements
-  /// that decide are read in it. Throws neap::error in addition where no graph on the device stands for the call, or the
-  /// device fails: arguments are as before the call, or as the message states.
   template <class... A>
   auto operator()(A&&... arguments) {
     if (tracer::active() || detail::computation_listener::active() || detail::host_log::active())
@@ -47,9 +46,6 @@ class device_function : public compiled_function<F> {
     }(std::index_sequence_for<A...>{});
   }
 
-  /// Why the last call that was captured had no graph before, in a sentence; empty if none was.
-  std::string why_missed() const { return base::why_missed(); }
-  /// Device memory of all graphs together: their arena, and the weights and states that stay there.
   bytes_t device_bytes() const {
     std::scoped_lock const alone(this->running_);
     return this->device_->device_bytes();
@@ -87,6 +83,7 @@ class device_function : public compiled_function<F> {
   R look_up(std::tuple<H...>& frame, std::index_sequence<I...> numbers, detail::known_calls& calls, bool verifies) {
     using kept = std::conditional_t<std::is_void_v<R>, std::tuple<>, R>;
     std::unique_lock lock(mutex_);
+    typename base::turn alone(*this, lock, true);
     std::optional<detail::argument_state> begun;
     auto n = this->walk_all(frame, begun.emplace(), numbers);
     begun->check_overlap();
@@ -95,11 +92,12 @@ class device_function : public compiled_function<F> {
     detail::known_reads reads;
     std::size_t captures = 0;
     std::string first_why;
+    auto const names = [&] { return this->names_of(frame, numbers); };
     auto const walk_again = [&] { n = this->walk_all(frame, begun.emplace(), numbers), reads.clear(); };
     for (;;) {
-      auto* paths = this->paths_of(begun->signature);
+      auto paths = this->paths_of(begun->signature);
+      bool const is_fresh = !paths;
       std::shared_ptr<detail::compiled_graph> known;
-      std::unique_ptr<detail::compiled_paths> fresh;
       std::string why;
       bool failed = false;
       if (paths) {
@@ -115,7 +113,7 @@ class device_function : public compiled_function<F> {
             continue;
           }
           if (!known->staged && !verifies) {
-            lock.unlock();
+            alone.end(), lock.unlock();
             return this->template hit<R>(frame, numbers, calls, c, *known);
           }
           if (known->staged) {
@@ -123,7 +121,8 @@ class device_function : public compiled_function<F> {
             auto const before = reads.size();
             std::optional<kept> result;
             log.restart();
-            auto const end = this->run_stages(*known->staged, *begun, *paths, log, why, result, &reads);
+            auto const end =
+                this->run_stages(*known->staged, *begun, *paths->published, log, why, result, names, &reads);
             if (end == outcome::ended) {
               if constexpr (std::is_void_v<R>) return;
               else return std::move(*result);
@@ -137,32 +136,31 @@ class device_function : public compiled_function<F> {
             if (!failed && captures > 0 && reads.size() <= before) this->untracked({});
           }
         } else {
-          why = "the question at " + this->place_of(c.paths->guards.place(c.arguments.node)) + " got another answer";
+          why = this->other_answer(frame, numbers, *c.paths, c.arguments.node);
         }
       } else {
         detail::argument_state named(true);
         this->walk_all(frame, named, numbers);
         why = this->other_signature(named);
-        fresh = std::make_unique<detail::compiled_paths>();
-        fresh->signature = std::move(named.signature), fresh->cell_count = begun->cells.size();
+        paths = std::make_shared<detail::compiled_paths>();
+        paths->signature = std::move(named.signature), paths->cell_count = begun->cells.size();
       }
       if (!failed && !known && !this->make_room()) refuse_on_device(this->limit_reached(why));
       if (!failed && known && known->staged && !verifies && this->graphs_ >= this->options_.graphs)
         refuse_on_device(this->limit_reached(why));
-      auto& to = paths ? *paths : *fresh;
-      auto path = this->template recorded<kept, true>(frame, numbers, *begun, n, to, log, false, &reads);
+      auto path = this->template recorded<kept, true>(frame, numbers, *begun, n, *paths, log, false, &reads);
       if (++captures > most_captures) this->untracked({});
       if (path.growth) {
         path.growth();
         walk_again();
         continue;
       }
-      if (failed || is_refusal(path.program.thrown) || !path.program.thrown_storages.empty())
-        return run_once<R>(frame, numbers, calls, lock, begun, n, to, std::move(path), log, reads);
+      if (failed || path.caught || is_refusal(path.program.thrown) || !path.program.thrown_storages.empty())
+        return run_once<R>(frame, numbers, calls, alone, lock, begun, n, *paths, std::move(path), log, reads);
       if (path.unusable) refuse(path);
-      this->why_.clear();
-      keep(std::move(path), to, std::move(fresh), known.get());
-      if (!this->why_.empty()) refuse_on_device(this->why_);
+      this->why_ = "";
+      (void)keep(std::move(path), paths, is_fresh, known.get());
+      if (!this->why_.empty()) refuse_on_device(this->why_.get());
       if (first_why.empty()) first_why = std::move(why);
       if (!verifies) this->why_ = first_why;
       verifies = false;
@@ -197,11 +195,12 @@ class device_function : public compiled_function<F> {
   /// Runs a path that is not kept: a function of the host has thrown an exception, or the call is refused at its end.
   template <class R, class Path, class... H, std::size_t... I>
   R run_once(std::tuple<H...>& frame, std::index_sequence<I...> numbers, detail::known_calls& calls,
-             std::unique_lock<std::mutex>& lock, std::optional<detail::argument_state>& begun,
-             detail::compiled_base::sizes n, detail::compiled_paths& like, Path path, detail::host_log& log,
-             detail::known_reads& reads) {
+             typename base::turn& alone, std::unique_lock<std::mutex>& lock,
+             std::optional<detail::argument_state>& begun, detail::compiled_base::sizes n, detail::compiled_paths& like,
+             Path path, detail::host_log& log, detail::known_reads& reads) {
     using kept = std::conditional_t<std::is_void_v<R>, std::tuple<>, R>;
     log.skip_failed();
+    auto const names = [&] { return this->names_of(frame, numbers); };
     for (std::size_t captures = 0;; ++captures) {
       bool const is_beginning = path.is_beginning;
       if (path.unusable) refuse(path);
@@ -211,20 +210,20 @@ class device_function : public compiled_function<F> {
         path = this->template recorded<kept, true>(frame, numbers, *begun, n, like, log, false, &reads);
         continue;
       }
-      detail::compiled_paths once;
-      once.signature = begun->signature, once.cell_count = begun->cells.size(), once.tape = like.tape;
+      auto const once = std::make_shared<detail::compiled_paths>();
+      once->signature = begun->signature, once->cell_count = begun->cells.size(), once->tape = like.tape;
       path.stages.clear();
-      this->why_.clear();
-      auto const graphs = this->graphs_;
-      keep(std::move(path), once, nullptr, nullptr);
+      this->why_ = "";
+      std::size_t const graphs = this->graphs_;
+      (void)keep(std::move(path), once, false, nullptr);
       this->graphs_ = graphs;
-      if (auto const refused = std::exchange(this->why_, {}); !refused.empty()) refuse_on_device(refused);
-      auto& g = *once.graphs.back();
+      if (auto const refused = this->why_.take(); !refused.empty()) refuse_on_device(refused);
+      auto& g = *once->graphs.back();
       if (!g.staged) {
-        lock.unlock();
+        alone.end(), lock.unlock();
         detail::known_calls::busy const others_keep_out(calls);
         detail::known_call c;
-        find(frame, numbers, once, c);
+        find(frame, numbers, *once, c);
         (void)graph_of(c);
         return this->template hit<R>(frame, numbers, calls, c, g);
       }
@@ -232,7 +231,7 @@ class device_function : public compiled_function<F> {
       std::optional<kept> result;
       auto const before = reads.size();
       log.restart();
-      auto const end = this->run_stages(*g.staged, *begun, once, log, why, result, &reads);
+      auto const end = this->run_stages(*g.staged, *begun, *once->published, log, why, result, names, &reads);
       if (end == outcome::ended) {
         if constexpr (std::is_void_v<R>) return;
         else return std::move(*result);
@@ -244,12 +243,27 @@ class device_function : public compiled_function<F> {
   }
 };
 
+}  // namespace detail
+
+/// A function that compile() was given for a device. A call is as a compiled function's on the host, but that the function
+/// is called without data where a path is new, as often as elements that decide are read in it. Throws neap::error in
+/// addition where no graph on the device stands for the call, or the device fails: arguments are as before the call, or as
+/// the message states. why_missed() is why the last call that was captured had no graph before.
+template <class F>
+class device_function : public detail::compiled_handle<detail::device_calls<F>> {
+ public:
+  using detail::compiled_handle<detail::device_calls<F>>::compiled_handle;
+  /// Device memory of all graphs together: their arena, and the weights and states that stay there.
+  bytes_t device_bytes() const { return this->calls().device_bytes(); }
+};
+
 namespace detail {
 template <class F, class Plan>
 auto compile_for_device(F f, Plan how, std::unique_ptr<graph_device> device, compile_options const& options,
                         std::source_location at) {
   check_compiled<F>();
-  return device_function<F>(std::move(f), planner_of(std::move(how)), options, at, std::move(device));
+  return device_function<F>(
+      std::make_unique<device_calls<F>>(std::move(f), planner_of(std::move(how)), options, at, std::move(device)));
 }
 
 }  // namespace detail

@@ -21,6 +21,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <utility>
@@ -60,16 +61,24 @@ struct planned_stage {
 class staged_run {
  public:
   /// shares: an element of a tracked container has memory that the call updates, by a signature that does not state it.
-  enum class outcome : std::uint8_t { ended, missed, failed, shares };
+  /// busy: graphs do not run now, as another call is in a function of the host.
+  enum class outcome : std::uint8_t { ended, missed, failed, shares, busy };
+  /// The lock under which a call runs. Without it functions of the host are called, and others are let know.
+  struct turn {
+    std::unique_lock<std::mutex>* lock;
+    bool* is_in_host_code;
+  };
 
   staged_run(argument_state& begin, expression_tape const& tape, std::vector<std::uint64_t> cells, host_log& log,
-             std::span<std::byte> arena, graph_device* device, std::vector<seconds_t>* step_seconds = nullptr)
+             std::span<std::byte> arena, graph_device* device, turn const& under,
+             std::vector<seconds_t>* step_seconds = nullptr)
       : begin_(&begin),
         cells_(std::move(cells)),
         values_(tape, cells_),
         log_(&log),
         free_(arena.data() + arena.size()),
         device_(device),
+        turn_(under),
         step_seconds_(step_seconds) {}
   staged_run(staged_run const&) = delete;
   staged_run& operator=(staged_run const&) = delete;
@@ -85,6 +94,7 @@ class staged_run {
         auto const found = s->guards.find(values_);
         if (found.graph == guard_trie::none) {
           missed_at_ = s->guards.place(found.at);
+          missed_question_ = s->guards.nodes()[found.at].question;
           restore();
           return outcome::missed;
         }
@@ -115,6 +125,7 @@ class staged_run {
     return {cells_.begin() + static_cast<std::ptrdiff_t>(begin_->cells.size()), cells_.end()};
   }
   std::source_location missed_at() const { return missed_at_; }
+  std::uint32_t missed_question() const { return missed_question_; }
   tensor tensor_from(tensor_origin const& o) const {
     return tensor_of_origin(
         o, [&](std::uint32_t k) -> tensor const& { return argument(k); }, made_);
@@ -183,7 +194,10 @@ class staged_run {
       for (std::size_t i = 0; i < c.sources.size(); ++i) {
         auto const& from = c.sources[i];
         switch (from.what) {
-          case kind::argument: bind(s, i, argument(from.number).storage()); break;
+          case kind::argument:
+            if (from.is_part) bind(s, i, memory_of(from, argument(from.number)));
+            else bind(s, i, argument(from.number).storage());
+            break;
           case kind::row:
             if (auto const& at = place(from.number); at.carried) bind(s, i, at.carried);
             else bind(s, i, at.host);
@@ -303,6 +317,13 @@ class staged_run {
       tensors.push_back(make_leaf(copy_of(c.rows[k], c.types[k]), tensor_layout::dense(c.types[k])));
     std::vector<std::uint64_t> scalars;
     for (auto const e : c.scalars) scalars.push_back(values_(e));
+    struct left_turn {
+      explicit left_turn(turn const& t) : of(t) { *of.is_in_host_code = true, of.lock->unlock(); }
+      left_turn(left_turn const&) = delete;
+      left_turn& operator=(left_turn const&) = delete;
+      ~left_turn() { of.lock->lock(), *of.is_in_host_code = false; }
+      turn const& of;
+    } const meanwhile(turn_);
     return log_->perform(c.function, tensors, scalars);
   }
   void perform_effects() {
@@ -341,8 +362,9 @@ class staged_run {
   std::vector<std::uint64_t> cells_;
   expression_values values_;
   host_log* log_;
-  std::byte* free_;            // the end of what stages may use
-  graph_device* device_;       // null: graphs run on the host
+  std::byte* free_;       // the end of what stages may use
+  graph_device* device_;  // null: graphs run on the host
+  turn turn_;
   bytes_t carried_bytes_ = 0;  // on the device, so far
   std::vector<location> locations_;
   std::vector<seconds_t>* step_seconds_;  // of the graph that ran last; at the end, of all
@@ -355,6 +377,7 @@ class staged_run {
   bool is_on_device_ = false;
   bool is_unsaved_ = false;  // memory of arguments is written of which there is no copy
   std::source_location missed_at_{};
+  std::uint32_t missed_question_ = 0;
 };
 
 }  // namespace neap::inline v0::detail

@@ -2,6 +2,9 @@
 // reads of data to it. Otherwise the pointer below is null, and that is all that eager work sees of it.
 #pragma once
 
+#include <neap/core/number_map.hpp>
+
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -47,6 +50,10 @@ class computation_listener {
   virtual void grows(tensor const& part, std::function<void()> grow) = 0;
   /// A key or a seed is drawn from the generator of the thread.
   virtual void draws() = 0;
+  /// An operator is about to write this memory in place.
+  virtual void overwrites(tensor_storage& s) = 0;
+  /// An operator has thrown an exception when it computed.
+  virtual void failed() = 0;
 
   bool has_data() const { return has_data_; }
 
@@ -57,6 +64,54 @@ class computation_listener {
 
  private:
   bool has_data_;
+};
+
+/// f(), which computes. Of an exception a capture learns: the function may catch it.
+template <class F>
+void reporting_failure(F const& f) {
+  try {
+    f();
+  } catch (...) {
+    if (auto* l = computation_listener::active()) l->failed();
+    throw;
+  }
+}
+
+/// A recording, as other threads see it, which record nothing: what they use of its memory and its tracked values it does
+/// not hear. So it learns from them that it has missed something. Where nothing is recorded that costs them one load.
+class recording_watch {
+ public:
+  recording_watch(recording_watch const&) = delete;
+  recording_watch& operator=(recording_watch const&) = delete;
+
+  /// This thread uses memory or a tracked value, which no recording of its own hears; null: it does something else that
+  /// recordings hear.
+  static void uses(void const* part, std::uint64_t capture = 0) {
+    if (under_way_.load(std::memory_order_relaxed) != 0) report(part, capture);
+  }
+  static void uses(tensor_storage const& s) {
+    if (under_way_.load(std::memory_order_relaxed) != 0) report(s);
+  }
+
+ protected:
+  /// `capture`: the number that memory has which is made in the recording.
+  explicit recording_watch(std::uint64_t capture);
+  ~recording_watch();
+  /// Other threads are to report this part.
+  void watch(void const* part);
+  bool was_used() const { return was_used_.load(std::memory_order_acquire); }
+
+ private:
+  /// An address that is the thread's own.
+  static void const* this_thread();
+  static void report(void const* part, std::uint64_t capture);
+  static void report(tensor_storage const& s);
+  static inline std::atomic<int> under_way_ = 0;
+
+  std::uint64_t capture_;
+  void const* thread_ = this_thread();
+  number_map parts_;
+  std::atomic<bool> was_used_ = false;
 };
 
 }  // namespace detail

@@ -307,6 +307,7 @@ struct tensor_node {
   bool wants_gradient = false;
   bool though_frozen = false;  // a leaf of with_gradient(), which has a gradient even where its weight is frozen
   bool of_gradient = false;    // grad() gave it, or what it was computed from: its history is not known
+  bool of_compiled = false;    // in place of grad(), a compiled function did
 
   tensor_node() = default;
   tensor_node(tensor_node const&) = delete;

@@ -3,18 +3,23 @@
 //   neap::save(model, "model.safetensors").value();   // value() throws neap::error where it did not go well
 //   neap::load(model, "model.safetensors").value();
 //
+// A neap::state is saved as well; a file without it leaves it as it is.
+//
 // Tied weights are one tensor of the file, under the first of their paths; a file that has them under another one of them
 // is read all the same. Plain tensors and views that a model holds are not saved: they are made from something else. What
 // a training keeps beside the model is in train/training_file.hpp; its files are files of the model as well.
 #pragma once
 
+#include <neap/model/parameters.hpp>
 #include <neap/model/safetensors.hpp>
 
+#include <concepts>
 #include <functional>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -48,7 +53,25 @@ inline constexpr std::string_view training_prefix = "training_state/";
 struct load_target {
   std::vector<std::string> names;
   tensor holder;
+  bool may_be_missing = false;
 };
+
+/// A number that a model keeps: a neap::state. neap_saved(x) is its memory as a tensor.
+template <class T>
+concept kept_number = requires(T& x) {
+  { neap_saved(x) } -> std::same_as<tensor>;
+};
+template <class T>
+struct is_saved_leaf : std::bool_constant<is_tensor_leaf<T>::value || kept_number<T>> {};
+/// A file that has none of these numbers fits as well.
+template <class Model>
+void add_kept_numbers(Model& model, std::vector<load_target>& all) {
+  auto const add = [&all](auto& x, std::string const& path) {
+    if constexpr (kept_number<std::remove_reference_t<decltype(x)>>) all.push_back({{path}, neap_saved(x), true});
+    else (void)x, (void)path;
+  };
+  for_each_leaf<is_saved_leaf>(model, add);
+}
 
 inline std::vector<load_target> load_targets(model_ref model) {
   std::vector<load_target> all;
@@ -166,7 +189,7 @@ inline status plan_load(safetensors_file const& file, file_names const& known, s
   bool casts = false;                                     // would help
   std::vector<std::pair<std::string, std::string>> tied;  // a name that was not needed, the one that was
   for (std::size_t i = 0; i < targets.size(); ++i) {
-    auto const& [names, holder] = targets[i];
+    auto const& [names, holder, may_be_missing] = targets[i];
     safetensors_entry const* e = nullptr;
     for (auto const& name : names)
       if (auto const* found = known.find(name)) {
@@ -174,7 +197,7 @@ inline status plan_load(safetensors_file const& file, file_names const& known, s
         else e = found;
       }
     if (!e) {
-      missing.add(names.front(), " " + to_string(holder.type()));
+      if (!may_be_missing) missing.add(names.front(), " " + to_string(holder.type()));
       p.report.missing.push_back(names.front());
       continue;
     }
@@ -268,8 +291,9 @@ inline status run_load(safetensors_file const& file, std::vector<load_target> co
 template <class Model>
 [[nodiscard]] status save(Model& model, std::string const& path, safetensors_metadata const& metadata = {}) {
   std::vector<named_tensor> all;
-  for (auto& t : detail::load_targets(detail::model_ref(model)))
-    all.push_back({std::move(t.names.front()), std::move(t.holder)});
+  auto targets = detail::load_targets(detail::model_ref(model));
+  detail::add_kept_numbers(model, targets);
+  for (auto& t : targets) all.push_back({std::move(t.names.front()), std::move(t.holder)});
   return write_safetensors(path, std::move(all), metadata);
 }
 
@@ -280,7 +304,8 @@ template <class Model>
 [[nodiscard]] result<load_report> load(Model& model, std::string const& path, load_options const& options = {}) {
   auto const file = safetensors_file::open(path);
   if (!file) return failure{file.message()};
-  auto const targets = detail::load_targets(detail::model_ref(model));
+  auto targets = detail::load_targets(detail::model_ref(model));
+  detail::add_kept_numbers(model, targets);
   detail::load_plan p;
   auto const names = detail::file_names::of(*file, options);
   if (!names) return failure{names.message()};

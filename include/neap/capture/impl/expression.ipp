@@ -7,11 +7,16 @@
 
 namespace neap::inline v0::detail {
 
-NEAP_FUNC std::uint32_t expression_tape::add(expression const& e) {
+NEAP_FUNC std::uint64_t expression_tape::key_of(expression const& e) {
   std::uint64_t key = 0;
   for (std::uint64_t part : {static_cast<std::uint64_t>(e.what), std::uint64_t{e.a}, std::uint64_t{e.b},
                              static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(e.call)), e.bits})
     key = (key ^ part) * 0x9e3779b97f4a7c15u, key ^= key >> 29;
+  return key;
+}
+
+NEAP_FUNC std::uint32_t expression_tape::add(expression const& e) {
+  auto key = key_of(e);
   for (;; ++key) {
     auto const seen = numbers_.find(key);
     if (seen == number_map::none) break;
@@ -21,6 +26,20 @@ NEAP_FUNC std::uint32_t expression_tape::add(expression const& e) {
   numbers_.add(key, number);
   all_.push_back(e);
   return number;
+}
+
+NEAP_FUNC std::uint64_t expression_tape::text(std::string_view x) {
+  if (!texts_) texts_ = std::make_shared<std::set<std::string, std::less<>>>();
+  auto at = texts_->find(x);
+  if (at == texts_->end()) at = texts_->emplace(x).first;
+  return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&*at));
+}
+
+NEAP_FUNC void expression_tape::truncate(std::size_t n) {
+  all_.resize(n);
+  numbers_.clear();
+  for (std::uint32_t k = 0; k < n; ++k)
+    for (auto key = key_of(all_[k]); !numbers_.add(key, k); ++key) {}
 }
 
 NEAP_FUNC std::uint32_t expression_tape::call(scalar_function f, std::uint32_t a, std::uint32_t b) {

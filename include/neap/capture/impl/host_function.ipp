@@ -12,23 +12,24 @@ NEAP_FUNC host_result const& host_log::perform(std::shared_ptr<host_function con
                                                std::span<std::uint64_t const> scalars) {
   while (skips_failed_ && next_ < done_.size() && done_[next_].failed) ++next_;
   if (next_ < done_.size()) {
-    auto const& e = done_[next_++];
-    if (!e.function->is_like(*f))
+    if (auto const& e = done_[next_]; e.function->is_like(*f)) {
+      ++next_;
+      if (e.failed) std::rethrow_exception(e.failed);
+      return e.result;
+    }
+    if (next_ < firm_)
       throw_error(context_access::place({}),
                   {"compile: one call has the host do different things: the function depends on something that is no "
                    "part of its arguments"});
-    if (e.failed) std::rethrow_exception(e.failed);
-    return e.result;
   }
-  done_.push_back({f, {}, nullptr});
-  next_ = done_.size();
+  auto const made = done_.insert(done_.begin() + static_cast<std::ptrdiff_t>(next_++), {f, {}, nullptr});
   try {
-    done_.back().result = f->call(tensors, scalars);
+    made->result = f->call(tensors, scalars);
   } catch (...) {
-    done_.back().failed = std::current_exception();
+    made->failed = std::current_exception();
     throw;
   }
-  return done_.back().result;
+  return made->result;
 }
 
 NEAP_FUNC host_result const* host_log::known(std::size_t k) const {
@@ -45,7 +46,13 @@ NEAP_FUNC host_log*& host_log::active() {
 NEAP_FUNC unseen_scope::unseen_scope()
     : computations_(std::exchange(computation_listener::active(), nullptr)),
       scalars_(std::exchange(scalar_listener::active(), nullptr)),
+      host_(std::exchange(host_listener::active(), nullptr)),
       log_(nullptr) {}
+
+NEAP_FUNC unseen_scope::~unseen_scope() {
+  computation_listener::active() = computations_, scalar_listener::active() = scalars_;
+  host_listener::active() = host_;
+}
 
 NEAP_FUNC host_listener*& host_listener::active() {
   thread_local host_listener* current = nullptr;
@@ -95,9 +102,11 @@ NEAP_FUNC std::pair<host_result, std::uint32_t> perform_on_host(std::shared_ptr<
     l->effect(f, given, at);
     return {};
   }
+  recording_watch::uses(nullptr);
   std::vector<tensor> copies;
   for (auto const& t : given.tensors) copies.push_back(apart(t, at));
   if (auto* log = host_log::active()) {
+    if (is_effect && log->holds_effects()) return {};
     auto r = log->perform(f, copies, given.bits);
     if (!r.made.is_empty()) r.made = apart(r.made, at);
     return {std::move(r), 0};

@@ -75,8 +75,13 @@ NEAP_FUNC std::vector<tensor> run_eagerly(operator_view op, std::span<tensor con
       auto const kernel = host_kernel(*op.facets);
       if (!kernel) throw_error({op.facets->name, ": the host has no kernel for it"});
       for (std::size_t j = 0; j < rules.size(); ++j)
-        if (rules[j].alias == alias_kind::update) n->out[j].storage->keep_for_readers();
-      kernel(context.backend(), op.bytes, {r.first(in.size()), r.subspan(in.size()), scratch});
+        if (rules[j].alias == alias_kind::update) {
+          if (auto* l = computation_listener::active()) l->overwrites(*n->out[j].storage);
+          n->out[j].storage->keep_for_readers();
+        }
+      reporting_failure([&] {
+        kernel(context.backend(), op.bytes, {r.first(in.size()), r.subspan(in.size()), scratch});
+      });
     });
     for (std::size_t j = 0; j < rules.size(); ++j)
       if (rules[j].alias == alias_kind::update) n->out[j].storage->written();
@@ -85,7 +90,10 @@ NEAP_FUNC std::vector<tensor> run_eagerly(operator_view op, std::span<tensor con
   bool slopes = false;  // whole numbers and truth values have none
   for (auto const& r : rules) slopes = slopes || is_floating(r.layout.type.element);
   if (slopes && context_access::is_recording())
-    for (auto const& t : in) n->of_gradient = n->of_gradient || t.node()->of_gradient;
+    for (auto const& t : in) {
+      n->of_gradient = n->of_gradient || t.node()->of_gradient;
+      n->of_compiled = n->of_compiled || t.node()->of_compiled;
+    }
   if (wanted && slopes && context_access::is_recording()) {  // operators without a gradient too: grad reports them
     n->wants_gradient = true;
     n->facets = op.facets;
@@ -105,7 +113,11 @@ NEAP_FUNC std::vector<tensor> run_eagerly(operator_view op, std::span<tensor con
   std::vector<tensor> out;
   out.reserve(rules.size());
   for (std::size_t j = 0; j < rules.size(); ++j) out.emplace_back(n, static_cast<std::uint32_t>(j));
-  if (auto* l = computation_listener::active()) l->ran(op, in, span_of(out), rules, at);
+  if (auto* l = computation_listener::active()) {
+    l->ran(op, in, span_of(out), rules, at);
+  } else {
+    for (auto const& t : in) recording_watch::uses(*t.storage());
+  }
   return out;
 }
 

@@ -60,8 +60,11 @@ NEAP_FUNC tensor_ref tensor::ref(std::byte* (listener::*reads)(tensor const&, st
         {"this tensor has no data: it stands for a value of a traced program. A choice by data is neap::where(condition, "
          "a, b); data are read outside of the trace"});
   detail::require_steady(*this, at);
-  if (auto* l = listener::active())
+  if (auto* l = listener::active()) {
     if (auto* elements = (l->*reads)(*this, at)) return tensor_ref::place(elements, tensor_layout::dense(type()));
+  } else {
+    detail::recording_watch::uses(*storage());
+  }
   std::byte* first = nullptr;
   detail::with_place(at, [&] { first = storage()->data(); });
   return tensor_ref::place(first, layout());

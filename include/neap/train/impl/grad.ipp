@@ -162,7 +162,9 @@ NEAP_FUNC std::vector<tensor> run_recorded(op_graph const& g, std::size_t first,
       auto const r = span_of(refs);
       auto const kernel = host_kernel(g.facets(id));
       if (!kernel) throw_error({g.facets(id).name, ": the backend has no kernel for it"});
-      with_place(at, [&] { kernel(backend, g.attributes(id), {r.first(arity), r.subspan(arity), scratch}); });
+      with_place(at, [&] {
+        reporting_failure([&] { kernel(backend, g.attributes(id), {r.first(arity), r.subspan(arity), scratch}); });
+      });
     }
     if (auto* l = computation_listener::active()) {
       std::vector<tensor> in, made;
@@ -251,6 +253,11 @@ namespace neap::inline v0 {
 namespace detail {
 
 NEAP_FUNC void recorded_graph::require_history(tensor const& t, std::source_location at) {
+  if (!t.node()->facets && t.node()->of_compiled)
+    throw_error(context_access::place(at),
+                {"grad: the loss depends on a tensor, ", t.type(),
+                 ", that a call of a compiled function gave, without its history: take the gradient in that call, or "
+                 "detach() the tensor"});
   if (!t.node()->facets && t.node()->of_gradient)
     throw_error(
         context_access::place(at),
