@@ -272,7 +272,7 @@ TEST_CASE("a loss that depends on a gradient is refused where ops run at once, a
     CHECK(what.starts_with("grad.cpp:" + std::to_string(line) +
                            ": grad: the loss depends on a gradient or a result of "
                            "a compiled function, f32["));
-    CHECK(what.find("trace the step, or detach() it") != std::string::npos);
+    CHECK(what.find("{.history = true}") != std::string::npos);
   }
   CHECK(grad(sum(x * g.detach()), {x})[0].values<float>() == std::vector<float>{3, 12, 27});
   CHECK(grad(sum(x * cast(greater(g, 5), dtype::f32)), {x})[0].values<float>() == std::vector<float>{0, 1, 1});
@@ -366,4 +366,81 @@ TEST_CASE("gradients of the many uses of a bf16 or f16 tensor are added in f32, 
       CHECK(v[0] == 1);
       CHECK(v[14] == doctest::Approx(all).epsilon(t == dtype::bf16 ? 0x1p-8 : 0x1p-11));
     }
+}
+
+TEST_CASE("gradients of gradients at once: closed forms, difference quotients, steps") {
+  using d = std::vector<double>;
+  auto const same = [](d const& a, d const& b, double tolerance) {
+    REQUIRE(a.size() == b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == doctest::Approx(b[i]).epsilon(tolerance));
+  };
+  SUBCASE("three times through x^4 and sin") {
+    auto const x = tensor::from(d{0.5, -1, 2}, {3}).with_gradient();
+    auto const one = grad(sum(x * x * x * x + sin(x)), {x}, {.history = true})[0];
+    auto const two = grad(sum(one), {x}, {.history = true})[0];
+    auto const three = grad(sum(two), {x})[0];
+    d slopes, curves, thirds;
+    for (double v : {0.5, -1., 2.}) {
+      slopes.push_back(4 * v * v * v + std::cos(v));
+      curves.push_back(12 * v * v - std::sin(v));
+      thirds.push_back(24 * v - std::cos(v));
+    }
+    same(one.values<double>(), slopes, 1e-12);
+    same(two.values<double>(), curves, 1e-12);
+    same(three.values<double>(), thirds, 1e-12);
+  }
+  SUBCASE("a penalty on the gradient of a network, and its weights' slopes") {
+    struct {
+      nn::linear a{4, 6}, b{6, 1};
+      parameter scale{{6}, initialiser::uniform(0.5, 1.5)};
+    } m;
+    auto const x = f64({3, 4}, 1).with_gradient();
+    check_quotients(m, [&] {
+      auto const [s, c] = std::pair{softmax(tanh(m.a(x)) * m.scale), m.b(tanh(m.a(x)))};
+      auto const g = grad(sum(c) + sum(s * s), {x}, {.history = true})[0];
+      return mean(square(sqrt(sum(square(g), 1) + 1e-3) - 1)) + mean(square(c));
+    });
+  }
+  SUBCASE("the loss of a step, at once and planned, without the option") {
+    struct net {
+      nn::linear a{4, 8}, b{8, 1};
+      tensor operator()(tensor const& x) const { return b(silu(a(x))); }
+    };
+    auto const loss = [](net& n, tensor const& x) {
+      auto const seen = x.with_gradient();
+      auto const g = grad(sum(n(seen)), {seen})[0];
+      return mean(square(norm(g, 2, {1}) - 1));
+    };
+    net planned, eager;
+    initialise(planned, 1), initialise(eager, 1);
+    auto const x = tensor::randn({16, 4}, 3);
+    auto const step = training_step(planned, x, loss, adamw{.rate = 1e-2});
+    support::program_runner run(step);
+    training_state state;
+    for (int i = 0; i < 3; ++i) {
+      double const of_plan = run({x});
+      CHECK(of_plan == eager_step(eager, x, loss, adamw{.rate = 1e-2}, state).item<double>());
+    }
+    CHECK(planned.a.weight.values<float>() == eager.a.weight.values<float>());
+  }
+  SUBCASE("without a history it is refused, and the text says what to write") {
+    auto const x = tensor::from(d{0.5}, {1}).with_gradient();
+    auto const g = grad(sum(x * x), {x})[0];
+    auto const text = message_of([&] { (void)grad(sum(g * x), {x}); });
+    CHECK(text.find("grad(loss, wrt, {.history = true})") != text.npos);
+    CHECK(grad(sum(g.detach() * x), {x})[0].item<double>() == 1);
+    // A tensor that carries gradients from step to step grows no history.
+    tensor m = tensor::zeros({1}, dtype::f64);
+    for (int i = 0; i < 3; ++i) m = m * 0.5 + grad(sum(x * x), {x})[0];
+    CHECK_FALSE(m.wants_gradient());
+  }
+  SUBCASE("what was changed in place in between is refused") {
+    struct {
+      parameter w{{1}, initialiser::constant(2), dtype::f64};
+    } m;
+    auto const g = grad(sum(m.w * m.w * m.w), {m.w}, {.history = true})[0];
+    assign(m.w, m.w * 2.0);
+    auto const text = message_of([&] { (void)grad(sum(g), {m.w}); });
+    CHECK(text.find("changed in place") != text.npos);
+  }
 }

@@ -79,6 +79,7 @@ class eager_context {
   byte_block workspace_;
   tracer* trace_ = nullptr;
   bool recording_ = true, training_ = true;
+  bool in_step_ = false;  // a training step runs at once: gradients in its loss have a history, as in a trace
   std::source_location const *place_ = nullptr, *caller_ = nullptr;
   char const* function_ = nullptr;
   precision_scope* precision_ = nullptr;
@@ -89,6 +90,8 @@ struct context_access {
   static tracer* trace() { return eager_context::current().trace_; }
   static bool is_recording() { return eager_context::current().recording_; }
   static bool is_training() { return eager_context::current().training_; }
+  static bool is_in_step() { return eager_context::current().in_step_; }
+  static bool set_in_step(eager_context& c, bool in) { return std::exchange(c.in_step_, in); }
   /// Which line of the program an error names: where it called the module of the library that is running, else `at`, else
   /// (where the library called what was written for its own use) where it called the library. No place if none is known.
   static std::source_location place(std::source_location at);
@@ -118,6 +121,21 @@ class mode_scope {
  private:
   eager_context& context_;
   bool recording_, training_;  // before
+};
+}  // namespace detail
+
+namespace detail {
+/// While it lives, a training step runs on this thread.
+class step_scope {
+ public:
+  step_scope() : context_(eager_context::current()), before_(context_access::set_in_step(context_, true)) {}
+  step_scope(step_scope const&) = delete;
+  step_scope& operator=(step_scope const&) = delete;
+  ~step_scope() { context_access::set_in_step(context_, before_); }
+
+ private:
+  eager_context& context_;
+  bool before_;
 };
 }  // namespace detail
 

@@ -31,6 +31,8 @@ class recorded_graph {
   recorded_graph(operator_table ops, tensor const& loss, std::span<tensor const> wrt, std::source_location at);
 
   value_id value(tensor const& t);
+  /// What the graph's values so far are, by their ids, each with its history.
+  std::vector<tensor> handles(tensor const& loss, std::span<tensor const> wrt) const;
   graph_editor& editor() { return edit_; }
 
   struct memory {
@@ -69,24 +71,39 @@ class recorded_graph {
 /// Runs the ops of `g` from number `first` on that `results` need; the results' memory.
 std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_graph const& recorded,
                                  std::span<value_id const> results, std::source_location at);
+/// The same by operators that are recorded in their turn: the results have a history. `values`: of recorded.handles().
+std::vector<tensor> run_with_history(op_graph const& g, std::size_t first, recorded_graph const& recorded,
+                                     std::vector<tensor> values, std::span<value_id const> results,
+                                     std::source_location at);
 
 /// Adds to `all` what a source that became v by updates in place was before, and to `fixed` v, if it did.
 void earlier_values(op_graph const& g, value_id v, std::vector<value_id>& all, std::vector<value_id>& fixed);
 
 /// grad; a tensor that does not reach the loss gets zeros or, without them, an empty tensor.
-std::vector<tensor> gradients(tensor const& loss, std::span<tensor const> wrt, bool zeros, std::source_location at);
+std::vector<tensor> gradients(tensor const& loss, std::span<tensor const> wrt, bool zeros, bool history,
+                              std::source_location at);
 
 }  // namespace detail
 
+struct grad_options {
+  /// Gradients that are computed at once have a history, as those in a trace and in the loss of eager_step always have.
+  /// What they were computed from lives as long as they do.
+  bool history = false;
+};
+
 /// The gradients of a scalar with respect to tensors: weights, or leaves made by with_gradient(). A tensor that the loss
-/// does not depend on gets zeros. In a trace they can be differentiated again, through all operators but norms, fused
-/// attention, cross-entropy and max pooling (and a user's unary without a curve), which are then refused by name. Elsewhere
-/// they carry no history: a loss that depends on one is refused, unless it is detached.
-std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt,
+/// does not depend on gets zeros. Gradients with a history can be differentiated again, through all operators but norms,
+/// fused attention, cross-entropy and max pooling (and a user's unary without a curve), which are then refused by name:
+///
+///   auto const slope = neap::grad(loss, {x}, {.history = true})[0];
+///   auto const curve = neap::grad(neap::sum(slope), {x})[0];
+///
+/// A loss that depends on one without is refused, unless it is detached.
+std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt, grad_options how = {},
                          std::source_location at = std::source_location::current());
-std::vector<tensor> grad(tensor const& loss, std::vector<tensor> const& wrt,
+std::vector<tensor> grad(tensor const& loss, std::vector<tensor> const& wrt, grad_options how = {},
                          std::source_location at = std::source_location::current());
-std::vector<tensor> grad(tensor const& loss, std::initializer_list<tensor> wrt,
+std::vector<tensor> grad(tensor const& loss, std::initializer_list<tensor> wrt, grad_options how = {},
                          std::source_location at = std::source_location::current());
 
 }  // namespace neap::inline v0

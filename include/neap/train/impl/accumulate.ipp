@@ -71,7 +71,7 @@ NEAP_FUNC loss_and_gradients differentiated(loss_result made, std::vector<tensor
   std::vector<tensor> used;  // a trace has no source for an unused weight
   for (auto const& w : weights)
     if (!t || t->reads(w)) used.push_back(w);
-  auto some = gradients(l, used, false, std::source_location::current());
+  auto some = gradients(l, used, false, false, std::source_location::current());
   loss_and_gradients all{std::move(made.loss), std::move(made.outputs), {}};
   auto next = some.begin();
   for (auto const& w : weights) {

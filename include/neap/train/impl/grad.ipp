@@ -69,6 +69,24 @@ NEAP_FUNC value_id recorded_graph::value(tensor const& t) {
   return id_at<value_id>(first_output_.find(n) + t.output());
 }
 
+NEAP_FUNC std::vector<tensor> recorded_graph::handles(tensor const& loss, std::span<tensor const> wrt) const {
+  std::vector<tensor> all(memory_.size());
+  auto const note = [&](tensor const& t) {
+    auto const* n = t.node().get();
+    if (!first_output_.contains(n)) return;
+    for (std::size_t j = 0; j < n->out.size(); ++j)
+      all[first_output_.find(n) + j] = tensor(t.node(), static_cast<std::uint32_t>(j));
+  };
+  for (auto const* n : recorded_nodes(loss))
+    for (auto const& t : n->in) note(t);
+  for (auto const& t : wrt) note(t);
+  note(loss);
+  for (std::size_t v = 0; v < all.size(); ++v)  // what a buffer was
+    if (all[v].is_empty() && memory_[v].storage)
+      all[v] = make_leaf(memory_[v].storage, edit_.graph().layout(id_at<value_id>(v)));
+  return all;
+}
+
 NEAP_FUNC value_id recorded_graph::buffer_value(tensor const& t, read_data const& data) {
   for (auto const& b : buffers_)
     if (b.node == t.node().get() && b.output == t.output() && b.data == &data) return b.value;
@@ -92,6 +110,47 @@ NEAP_FUNC void recorded_graph::read(tensor const& t, value_id v, std::uint32_t v
       meet(m.storage.get(), version) != version)
     throw_error(context_access::place(at), {"grad: a tensor that ", who, " reads, ", t.type(),
                                             ", was changed in place after an earlier use: change a neap::copy of it"});
+}
+
+/// Throws neap::error where op o of a gradient reads a recorded value that is there no more.
+NEAP_FUNC void require_unchanged(op_graph const& g, op_id o, value_id v, recorded_graph const& recorded,
+                                 std::source_location at) {
+  if (index(v) >= recorded.value_count() || !recorded.of(v).counts) return;
+  if (recorded.of(v).storage->version() == recorded.of(v).version) return;
+  throw_error(context_access::place(at),
+              {"grad: a tensor that the gradient needs for ", g.facets(o).name, ", ", g.type(v),
+               ", was changed in place after it was used: change a neap::copy of it"});
+}
+
+NEAP_FUNC std::vector<tensor> run_with_history(op_graph const& g, std::size_t first, recorded_graph const& recorded,
+                                               std::vector<tensor> values, std::span<value_id const> results,
+                                               std::source_location at) {
+  plain_vector<bool> needed(g.value_count());
+  for (auto v : results)
+    if (v != nothing<value_id>) needed[index(v)] = true;
+  auto const is_needed = [&](op_id o) {
+    bool need = false;
+    for (auto v : g.outputs(o)) need = need || needed[index(v)] || g.record(v).alias == alias_kind::update;
+    return need;
+  };
+  for (std::size_t o = g.op_count(); o-- > first;)
+    if (is_needed(id_at<op_id>(o)))
+      for (auto v : g.inputs(id_at<op_id>(o))) needed[index(v)] = true;
+  values.resize(g.value_count());
+  for (std::size_t o = first; o < g.op_count(); ++o) {
+    op_id const id = id_at<op_id>(o);
+    if (!is_needed(id)) continue;
+    std::vector<tensor> in;
+    for (auto v : g.inputs(id)) {
+      require_unchanged(g, id, v, recorded, at);
+      in.push_back(values[index(v)]);
+    }
+    auto const made = run_eagerly(g.view(id), span_of(in), at);
+    for (std::size_t j = 0; j < made.size(); ++j) values[index(g.outputs(id)[j])] = made[j];
+  }
+  std::vector<tensor> out;
+  for (auto v : results) out.push_back(v == nothing<value_id> ? tensor() : values[index(v)]);
+  return out;
 }
 
 NEAP_FUNC std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_graph const& recorded,
@@ -138,12 +197,7 @@ NEAP_FUNC std::vector<tensor> run_recorded(op_graph const& g, std::size_t first,
       else if (auto& m = memory[index(g.storage(v))]; !m)  // a view of something recorded
         m = storage_of(g.inputs(id)[static_cast<std::size_t>(g.record(v).of)]);
     }
-    for (auto v : g.inputs(id))
-      if (index(v) < recorded.value_count() && recorded.of(v).counts &&
-          recorded.of(v).storage->version() != recorded.of(v).version)
-        throw_error(context_access::place(at),
-                    {"grad: a tensor that the gradient needs for ", g.facets(id).name, ", ", g.type(v),
-                     ", was changed in place after it was used: change a neap::copy of it"});
+    for (auto v : g.inputs(id)) require_unchanged(g, id, v, recorded, at);
     if (computes && computation_listener::computes()) {
       for (auto v : g.inputs(id)) {
         refs.push_back(tensor_ref::place(storage_of(v)->data(), g.layout(v)));
@@ -190,7 +244,7 @@ NEAP_FUNC std::vector<tensor> run_recorded(op_graph const& g, std::size_t first,
   return out;
 }
 
-NEAP_FUNC std::vector<tensor> gradients(tensor const& loss, std::span<tensor const> wrt, bool zeros,
+NEAP_FUNC std::vector<tensor> gradients(tensor const& loss, std::span<tensor const> wrt, bool zeros, bool history,
                                         std::source_location at) {
   if (loss.is_empty()) detail::no_tensor(at);
   if (loss.count() != 1)
@@ -243,7 +297,10 @@ NEAP_FUNC std::vector<tensor> gradients(tensor const& loss, std::span<tensor con
   auto const first = recorded.editor().graph().op_count();
   std::vector<value_id> gradients;
   detail::with_place(at, [&] { gradients = differentiate(recorded.editor(), of, sources, zeros); });
-  return detail::run_recorded(recorded.editor().graph(), first, recorded, gradients, at);
+  auto const& g = recorded.editor().graph();
+  if (history && context_access::is_recording())
+    return detail::run_with_history(g, first, recorded, recorded.handles(loss, wrt), gradients, at);
+  return detail::run_recorded(g, first, recorded, gradients, at);
 }
 
 }  // namespace detail
@@ -262,8 +319,8 @@ NEAP_FUNC void recorded_graph::require_history(tensor const& t, std::source_loca
     throw_error(
         context_access::place(at),
         {"grad: the loss depends on a gradient or a result of a compiled function, ", t.type(),
-         ", which has no history where ops run at once: take the gradient inside the compiled function, trace the "
-         "step, or detach() it"});
+         ", which has no history where ops run at once: take a gradient by grad(loss, wrt, {.history = true}), that of a "
+         "compiled function's result inside the function, or detach() it"});
 }
 
 NEAP_FUNC void recorded_graph::place(value_id v, tensor_value const& x, bool counts) {
@@ -293,16 +350,19 @@ NEAP_FUNC void earlier_values(op_graph const& g, value_id v, std::vector<value_i
 
 namespace neap::inline v0 {
 
-NEAP_FUNC std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt, std::source_location at) {
-  return detail::gradients(loss, wrt, true, at);
+NEAP_FUNC std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt, grad_options how,
+                                   std::source_location at) {
+  return detail::gradients(loss, wrt, true, how.history || context_access::is_in_step(), at);
 }
 
-NEAP_FUNC std::vector<tensor> grad(tensor const& loss, std::vector<tensor> const& wrt, std::source_location at) {
-  return grad(loss, std::span<tensor const>(wrt), at);
+NEAP_FUNC std::vector<tensor> grad(tensor const& loss, std::vector<tensor> const& wrt, grad_options how,
+                                   std::source_location at) {
+  return grad(loss, std::span<tensor const>(wrt), how, at);
 }
 
-NEAP_FUNC std::vector<tensor> grad(tensor const& loss, std::initializer_list<tensor> wrt, std::source_location at) {
-  return grad(loss, span_of(wrt.begin(), wrt.size()), at);
+NEAP_FUNC std::vector<tensor> grad(tensor const& loss, std::initializer_list<tensor> wrt, grad_options how,
+                                   std::source_location at) {
+  return grad(loss, span_of(wrt.begin(), wrt.size()), how, at);
 }
 
 }  // namespace neap::inline v0

@@ -170,6 +170,7 @@ NEAP_FUNC step_results take_step(step_callables const& with, training_state& sta
                                  step_numbers& numbers, std::source_location at) {
   update_inputs in(state.counter(), numbers.seed());
   random_scope const draws(options.seed, in);
+  step_scope const running;
   auto const named = named_tensors_of(with.model, role::weight);
   if (named.empty())
     if (auto const absent = absent_of(with.model); !absent.empty())
