@@ -82,9 +82,7 @@ class recorder final : public computation_listener,
     context_access::enter(eager_context::current(), randomness_);
     for (std::uint32_t k = 0; k < begin.handles.size(); ++k)
       if (!begin.handles[k].is_empty() && rows_.add(begin.handles[k].storage().get(), size()))
-        know_before(begin.handles[k].storage()),
-            add_entry(origin::argument, k,
-                      begin.windows[k].is_part ? begin.windows[k].type : begin.handles[k].storage()->type());
+        know_before(begin.handles[k].storage()), add_entry(origin::argument, k, begin.handles[k].storage()->type());
     for (std::uint32_t k = 0; k < begin.cells.size(); ++k) {
       auto const& c = begin.cells[k];
       cells_.add(c.address, k), watch(c.address);
@@ -116,23 +114,14 @@ class recorder final : public computation_listener,
   // ------------------------------------------------------------------ tensors
 
   void ran(operator_view op, std::span<tensor const> in, std::span<tensor const> out,
-           std::span<output_rule const> given, std::source_location where) override {
+           std::span<output_rule const> rules, std::source_location where) override {
     if (is_unheard_) return;
     auto const at = place_of(where);
-    auto& rules = memory_->rules;  // of views of a part of a storage, in terms of that part
-    rules.clear(), rules.append(given.data(), given.size());
-    for (std::size_t j = 0; j < rules.size(); ++j)
-      if (rules[j].alias != alias_kind::fresh)
-        if (auto const row = find_row(*out[j].storage()); row != none)
-          if (auto const* w = window_of(entries()[row])) {
-            rules[j].layout.offset -= w->base;
-            if (op.facets->name == op::as_strided::name) unusable_ = "it looks at memory with strides of its own";
-          }
     auto& ids = memory_->inputs;
     ids.clear();
     for (auto const& t : in) ids.push_back(value(*t.storage(), t.layout(), at));
     std::uint32_t made = 0;
-    with_place(at, [&] { made = log().add(op, span_of(ids), span_of(rules), at); });
+    with_place(at, [&] { made = log().add(op, span_of(ids), rules, at); });
     graph().may_throw = graph().may_throw || op.facets->checks_numbers;
     if (!out.empty()) nodes_made_.push_back(out.front().node());
     for (std::size_t j = 0; j < rules.size(); ++j) {
@@ -163,13 +152,7 @@ class recorder final : public computation_listener,
   }
   void copied(tensor_storage const& from, std::shared_ptr<tensor_storage> const& to) override {
     if (is_unheard_) return;
-    auto const row = find_row(from);
-    if (row == none) return;  // one of no concern: who reads the copy is refused
-    if (window_of(entries()[row])) {
-      unusable_ = "memory of which an argument sees a part is copied as a whole";
-      know(to, origin::computed, none);
-      return;
-    }
+    if (find_row(from) == none) return;  // one of no concern: who reads the copy is refused
     know(to, origin::computed, copy_of(value(from, tensor_layout::dense(from.type()), {}), from.type(), {}));
   }
   std::byte* reads_data(tensor const& t, std::source_location at) override {
@@ -500,7 +483,6 @@ class recorder final : public computation_listener,
     o.wants_gradient = !history && n->wants_gradient, o.though_frozen = n->though_frozen;
     if (entries()[row].what == origin::argument) {
       o.what = tensor_origin::kind::memory_of_argument, o.number = entries()[row].number;
-      o.layout.offset -= argument(o.number).layout().offset;
     } else {
       o.what = tensor_origin::kind::made;
       o.number = kept(row);
@@ -632,7 +614,6 @@ class recorder final : public computation_listener,
     plain_vector<entry> entries;
     plain_vector<std::uint32_t> next;  // of each value, the next one of its storage
     plain_vector<std::uint32_t> inputs;
-    plain_vector<output_rule> rules;
   };
   static std::unique_ptr<working_memory>& spare_memory() {
     thread_local std::unique_ptr<working_memory> spare;
@@ -876,15 +857,8 @@ class recorder final : public computation_listener,
               ": a later call would use it as it is now. Pass it, or the object that has it, to the function"});
     return row;
   }
-  std::uint32_t value(tensor_storage const& s, tensor_layout l, std::source_location at) {
+  std::uint32_t value(tensor_storage const& s, tensor_layout const& l, std::source_location at) {
     auto& e = entries()[row_of(s, at)];
-    if (auto const* w = window_of(e)) {
-      l.offset -= w->base;
-      if (l.offset < 0 || reach(l) > w->type.count())
-        refuse(context_access::place(at),
-               {"compile: the function uses more of a tensor, ", s.type(),
-                ", than the part of it that is an argument: pass the whole tensor to the function"});
-    }
     if (e.first_value == none) begin(e);
     for (auto v = e.first_value; v != none; v = next_of(v))
       if (log().layout(log().layout_of(v)) == l) return v;
@@ -893,12 +867,6 @@ class recorder final : public computation_listener,
         log().add(op::as_strided{l.type.dims, l.strides, l.offset}, span_of(&last, 1), {l, alias_kind::view, 0}, at);
     add_value(e, v);
     return v;
-  }
-  /// The part of an argument's storage that is a graph's; null: all of it.
-  argument_state::window const* window_of(entry const& e) const {
-    if (e.what != origin::argument || e.number >= begin_->windows.size()) return nullptr;
-    auto const& w = begin_->windows[e.number];
-    return w.is_part ? &w : nullptr;
   }
   /// A dense copy of a value.
   std::uint32_t copy_of(std::uint32_t value, tensor_type const& type, std::source_location at) {
@@ -922,12 +890,7 @@ class recorder final : public computation_listener,
     auto const type = type_of(e);
     if (e.what == origin::argument) {
       auto const r = argument(e.number).storage()->role();
-      set_value(e, add_source(is_source(r) ? r : role::input, type, "argument", kind::argument, e.number));
-      if (auto const* w = window_of(e)) {
-        auto& source = graph().sources.back();
-        source.is_part = true, source.within = argument(e.number).layout().offset - w->base;
-      }
-      return;
+      return set_value(e, add_source(is_source(r) ? r : role::input, type, "argument", kind::argument, e.number));
     }
     if (e.what == origin::external)
       return set_value(e, add_source(role::input, type, "external", kind::external, e.number));

@@ -735,7 +735,7 @@ inline bool compiled_base::run(compiled_graph& g, known_arguments const& begin, 
   std::size_t k = 0;
   for (std::size_t i = 0; i < c.sources.size(); ++i) {
     auto const& s = c.sources[i];
-    if (s.what == kind::argument) (*g.run)->bind(g.sources[i], memory_of(s, tensor_of(c, begin, s.number)));
+    if (s.what == kind::argument) (*g.run)->bind(g.sources[i], storage(s.number).data());
     if (s.what == kind::scalar) {
       auto const bits = begin.value(s.number);
       std::memcpy(g.scalars.data() + 64 * k++, &bits, sizeof bits);
@@ -970,9 +970,7 @@ class function_calls : public compiled_base {
     walk<true>(frame, to, numbers);
     detail::compiled_base::sizes const n{to.tensors.size(), to.cells.size(), to.plains.size(), to.form.size()};
     walk<false>(frame, to, numbers);
-    bool const elements_share = elements_share_.load(std::memory_order_relaxed);
-    to.ask_places(false);
-    if (elements_share) to.ask_sharing();
+    if (elements_share_.load(std::memory_order_relaxed)) to.ask_sharing();
     return n;
   }
   template <class... H, std::size_t... I>
