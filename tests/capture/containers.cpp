@@ -126,6 +126,29 @@ TEST_CASE("features by name, tables by length, an optional, counts") {
             e, 12, one_sample) <= 9);
 }
 
+TEST_CASE("which keys a map has decides, whatever numbers or texts they are") {
+  memory a, b;
+  CHECK(compare(
+            [](memory& m, tensor const& x) {
+              tensor sum = x;
+              for (auto const& [key, t] : m.tables) sum = sum + t * static_cast<double>(key + 1);
+              m.tables[1] = x;
+              return sum;
+            },
+            a, 4, one_sample) == 2);
+  CHECK(compare(
+            [](memory& m, tensor const& x) {
+              tensor sum = x;
+              for (auto const& [key, t] : m.features) sum = sum + t * static_cast<double>(key.size() + 1);
+              std::string const next = m.n == 0 ? "" : m.n == 1 ? "\x01" : m.n == 2 ? "\x01\x01" : "\x02";
+              m.features.clear();
+              m.features[next] = x;
+              ++m.n;
+              return sum;
+            },
+            b, 6, one_sample) == 5);
+}
+
 TEST_CASE("elements written in place, of other types") {
   memory a, b;
   CHECK(compare(

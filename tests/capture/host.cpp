@@ -291,6 +291,15 @@ TEST_CASE("external tensors: data that the host fetches, of changing type, writt
     return std::pair{x + y, batch};
   };
   CHECK(compare(f, m, 30, one_sample) == 4);
+
+  // Ranks and lengths that a sum of them would mix up.
+  state<int> n{0};
+  auto const shapes = [](state<int>& k, tensor const& x) {
+    ++k;
+    tensor const t = external([](int i) { return i % 2 == 0 ? tensor::ones({7}) : tensor::ones({2, 5}); }, k);
+    return std::pair{x, t * 2};
+  };
+  CHECK(compare(shapes, n, 4, one_sample) == 2);
 }
 
 TEST_CASE("an exception of an external function, and paths that are found after it") {

@@ -28,7 +28,7 @@ constexpr bool for_device = true;
 constexpr unsigned programs = 300;
 #else
 constexpr bool for_device = false;
-constexpr unsigned programs = 1000;
+constexpr unsigned programs = 2000;
 #endif
 
 /// The place in a program whose operator throws; -1: none does.

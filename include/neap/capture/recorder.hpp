@@ -307,7 +307,7 @@ class recorder final : public computation_listener,
       call.row = size();
       know(r.made.storage(), origin::external, none).number = externals_++;
     }
-    auto const answer = call.gives_tensor ? digest_of(r.made.type()) : 0;
+    auto const answer = call.gives_tensor ? mix_type({}, r.made.type()).low : 0;
     auto const leaf = tape_->cell(call.cell);
     bool const asks = call.gives_tensor;
     now().external.push_back(std::move(call));
@@ -329,12 +329,6 @@ class recorder final : public computation_listener,
     branches_.push_back({size(), static_cast<std::uint32_t>(written_.size()), at});
   }
   void ends_branch() override { branches_.pop_back(); }
-  /// A tensor's type, as far as a guard asks for it.
-  static std::uint64_t digest_of(tensor_type const& t) {
-    std::uint64_t h = static_cast<std::uint64_t>(t.element) + 1;
-    for (auto const d : t.dims) h = (h ^ static_cast<std::uint64_t>(d)) * 0x9e3779b97f4a7c15u, h ^= h >> 29;
-    return h;
-  }
 
   // ------------------------------------------------------------------ tracked containers
 

@@ -8,6 +8,7 @@
 #include <neap/capture/expression.hpp>
 #include <neap/capture/scalar_listener.hpp>
 #include <neap/capture/write_epoch.hpp>
+#include <neap/core/digest.hpp>
 #include <neap/model/tensor.hpp>
 
 #include <atomic>
@@ -107,26 +108,27 @@ inline std::uint64_t has_place(std::uint64_t self, std::uint64_t place) { return
 inline std::uint64_t bits_of_element(std::uint64_t self, std::uint64_t place) {
   return container_of(self).bits_at(place);
 }
+/// The rank comes before the lengths, so that the numbers of no type begin those of another.
+inline digest mix_type(digest d, tensor_type const& t) {
+  d = d.mix(static_cast<std::uint64_t>(t.element) | static_cast<std::uint64_t>(t.rank()) << 8);
+  for (auto n : t.dims) d = d.mix(static_cast<std::uint64_t>(n));
+  return d;
+}
 /// What a guard asks of a tensor in a container: all but its elements.
 inline std::uint64_t digest_of_tensor(tensor const* t) {
   if (!t || t->is_empty()) return t ? 1 : 0;
   if (t->is_traced()) return 2;
-  std::uint64_t h = 3;
-  auto const put = [&](std::uint64_t n) { h = (h ^ n) * 0x9e3779b97f4a7c15u, h ^= h >> 29; };
-  auto const put_type = [&](tensor_type const& type) {
-    put(static_cast<std::uint64_t>(type.element) | static_cast<std::uint64_t>(type.rank()) << 8);
-    for (auto d : type.dims) put(static_cast<std::uint64_t>(d));
-  };
   auto const& l = t->layout();
   auto const& s = *t->storage();
   auto const& n = *t->node();
-  put_type(l.type), put_type(s.type());
-  for (auto k : l.strides) put(static_cast<std::uint64_t>(k));
-  put(static_cast<std::uint64_t>(l.offset));
-  put(std::uint64_t{n.wants_gradient} | std::uint64_t{n.though_frozen} << 1 | std::uint64_t{n.of_gradient} << 2 |
-      std::uint64_t{n.facets != nullptr} << 3 | std::uint64_t{s.is_frozen()} << 4 |
-      std::uint64_t{s.is_borrowed()} << 5 | static_cast<std::uint64_t>(s.role()) << 6);
-  return h;
+  digest d = mix_type(mix_type({}, l.type), s.type());
+  for (auto k : l.strides) d = d.mix(static_cast<std::uint64_t>(k));
+  d = d.mix(static_cast<std::uint64_t>(l.offset));
+  return d
+      .mix(std::uint64_t{n.wants_gradient} | std::uint64_t{n.though_frozen} << 1 | std::uint64_t{n.of_gradient} << 2 |
+           std::uint64_t{n.facets != nullptr} << 3 | std::uint64_t{s.is_frozen()} << 4 |
+           std::uint64_t{s.is_borrowed()} << 5 | static_cast<std::uint64_t>(s.role()) << 6)
+      .low;
 }
 inline std::uint64_t digest_of_element(std::uint64_t self, std::uint64_t place) {
   return digest_of_tensor(container_of(self).tensor_at(place));

@@ -17,17 +17,17 @@
 #include <neap/capture/sym.hpp>
 #include <neap/capture/tracked_base.hpp>
 #include <neap/capture/walk.hpp>
+#include <neap/core/digest.hpp>
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <iterator>
 #include <map>
 #include <source_location>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -196,9 +196,9 @@ class tracked_map final : public detail::tracked_base {
   }
   bool has_place(std::uint64_t k) const override { return content_.contains(key_of(k)); }
   std::uint64_t places() const override {
-    std::uint64_t h = content_.size();
-    for (auto const& each : content_) h = mixed(h, hash_of(each.first));
-    return h;
+    digest d = digest{}.mix(content_.size());
+    for (auto const& each : content_) d = d.mix(number_alone(each.first));
+    return d.low;
   }
   void prepare(detail::container_change& c) override {
     auto const made = std::make_shared<content>();
@@ -217,7 +217,7 @@ class tracked_map final : public detail::tracked_base {
   void show(detail::part_visitor& v) override {
     v.structure(content_.size());
     for (auto& [key, x] : content_) {
-      v.structure(hash_of(key));
+      v.structure(number_alone(key));
       if constexpr (of_tensors) v.visit(x);
       else v.plain(&x, sizeof x);
     }
@@ -243,22 +243,10 @@ class tracked_map final : public detail::tracked_base {
   {
     return detail::from_bits<K>(k);
   }
-  static std::uint64_t mixed(std::uint64_t h, std::uint64_t n) {
-    h = (h ^ n) * 0x9e3779b97f4a7c15u;
-    return h ^ h >> 29;
-  }
-  static std::uint64_t hash_of(K const& key) {
-    if constexpr (by_name) {
-      std::uint64_t h = key.size();
-      for (std::size_t k = 0; k < key.size(); k += sizeof h) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, key.data() + k, std::min(sizeof word, key.size() - k));
-        h = mixed(h, word);
-      }
-      return h;
-    } else {
-      return detail::to_bits(key);
-    }
+  /// Outside of one: its bits, or a number of its text.
+  static std::uint64_t number_alone(K const& key) {
+    if constexpr (by_name) return digest{}.mix(std::string_view(key)).low;
+    else return detail::to_bits(key);
   }
   record* known(place at) const {
     auto* r = record_here(at);

@@ -237,7 +237,7 @@ class staged_run {
     if (!e.gives_tensor) return set_cell(e.cell, r.bits);
     externals_.push_back(apart(r.made, {}));
     place(e.row).host = externals_.back().storage()->data();
-    set_cell(e.cell, recorder::digest_of(externals_.back().type()));
+    set_cell(e.cell, mix_type({}, externals_.back().type()).low);
   }
   /// What is kept of the stage is on the device for later ones; at the end, and where it is small, in the host's memory
   /// until the stage runs again.
