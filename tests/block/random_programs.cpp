@@ -25,7 +25,7 @@ TEST_CASE("training steps of random programs are cut, classed and drawn up") {
     auto const weights = named_tensors(model, role::weight);
     std::vector<tensor> wrt;
     for (auto const& w : weights) wrt.push_back(w.tensor);
-    auto const gradients = detail::gradients(value, wrt, false, {});
+    auto const gradients = detail::gradients(value, wrt, false, false, {});
     t.keep(value, role::loss);
     for (std::size_t i = 0; i < wrt.size(); ++i) {
       if (gradients[i].is_empty()) continue;
