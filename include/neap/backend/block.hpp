@@ -133,9 +133,10 @@ struct host_block {
   NEAP_HD NEAP_INLINE T reduce_each(std::int64_t n, T init, F&& f, Op const& op) const {
     constexpr bool in_runs = detail::sums_in_runs<T, Op>;
     // A 0 that compilers do not know of: they would clear the lanes in memory, by strings of stores that take long.
-    T const zero = in_runs ? static_cast<T>(n >> 62) : init;
+    T zero = init;
+    if constexpr (in_runs) zero = static_cast<T>(n >> 62);
     T part[lanes], total[in_runs ? lanes : 1];
-    [[maybe_unused]] sum_t<T> sum = 0;
+    [[maybe_unused]] sum_t<T> sum{};
     for (T& p : part) p = zero;
     if (in_runs && n > run_terms)
       for (T& t : total) t = zero;

@@ -104,9 +104,9 @@ struct scatter_lines {
       for (std::int64_t k = 0; k < lines.length; ++k) {
         std::int64_t const number = self->index[at + k * lines.a_step];
         if (number < 0 || number >= self->extent) continue;
-        std::byte* const sum = self->to + (target + number * lines.b_step) * self->sum_size;
+        std::byte* const y = self->to + (target + number * lines.b_step) * self->sum_size;
         std::byte const* const x = self->from + (source + k * lines.c_step) * self->size;
-        store_element(sum, self->sum, load_element<C>(sum, self->sum) + load_element<C>(x, self->element));
+        store_element(y, self->sum, load_element<C>(y, self->sum) + load_element<C>(x, self->element));
       }
     });
   }
