@@ -8,6 +8,7 @@
 #include <neap/ir/operators/binary.hpp>
 #include <neap/ir/operators/unary.hpp>
 #include <neap/model/functions/comparison.hpp>
+#include <neap/model/functions/movement.hpp>
 
 namespace neap::inline v0 {
 
