@@ -64,11 +64,12 @@ int main(int argc, char** argv) {
   } catch (CLI::Success const& e) {  // --help, --version
     return app.exit(e);
   } catch (CLI::RequiredError const& e) {
-    bool const names_none = argc < 2 || argv[1][0] == '-' || !app.get_subcommands().empty();
+    auto const parsed = app.get_subcommands();
     std::string commands;
     for (auto const* s : app.get_subcommands(nullptr)) commands += (commands.empty() ? ": " : ", ") + s->get_name();
-    cli::complain(names_none ? "a command is required" + commands
-                             : "unknown command '" + std::string(argv[1]) + "'; neap --help lists them");
+    if (!parsed.empty()) cli::complain(cli::unexpected(*parsed[0], argc, argv, e.what()));
+    else if (argc < 2 || argv[1][0] == '-') cli::complain("a command is required" + commands);
+    else cli::complain("unknown command '" + std::string(argv[1]) + "'; neap --help lists them");
     return cli::bad_input;
   } catch (CLI::ExtrasError const& e) {
     auto const parsed = app.get_subcommands();
