@@ -62,6 +62,7 @@ REDUCED_IN(double)
 REDUCED_IN(std::int64_t)
 
 // numbers
+ROWS(map_kernel<identity_of, float, 1, 1>)
 ROWS(copy_kernel<std::uint16_t>)
 ROWS(copy_kernel<std::uint32_t>)
 ROWS(copy_kernel<std::uint64_t>)

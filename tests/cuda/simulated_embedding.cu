@@ -27,10 +27,16 @@ TEST_CASE("the gradient of an embedding is added in the order of positions, what
   for (auto& id : ids) id = static_cast<std::int64_t>(random() % static_cast<unsigned>(rows));
   std::vector<float> dy(static_cast<std::size_t>(n * columns)), expected(static_cast<std::size_t>(rows * columns), 0);
   for (auto& g : dy) g = static_cast<float>(random() % 1000) * 0.001f;
-  ids[5] = -1, ids[6] = rows;  // out of range: they count for no row
+  ids[5] = -1, ids[6] = rows;                       // out of range: they count for no row
+  std::vector<double> of_runs(expected.size(), 0);  // runs of sum_run positions are added in f32, and the runs in f64
+  std::vector<int> added(expected.size(), 0);
   for (std::size_t i = 0; i < ids.size(); ++i)
-    for (std::size_t k = 0; i != 5 && i != 6 && k < 2; ++k)
-      expected[static_cast<std::size_t>(ids[i]) * 2 + k] += dy[2 * i + k];
+    for (std::size_t k = 0; i != 5 && i != 6 && k < 2; ++k) {
+      auto const at = static_cast<std::size_t>(ids[i]) * 2 + k;
+      if (added[at] > 0 && added[at] % sum_run == 0) of_runs[at] += expected[at], expected[at] = 0;
+      expected[at] += dy[2 * i + k], ++added[at];
+    }
+  for (std::size_t at = 0; at < expected.size(); ++at) expected[at] = static_cast<float>(of_runs[at] + expected[at]);
 
   neap::testing::simulated_device::reset(1);
   cuda_backend backend;

@@ -26,6 +26,10 @@
   F(op::grad_of<op::sigmoid>, 2, 1, 0, 1) F(op::grad_of<op::relu>, 2, 1, -2, 2) F(op::grad_of<op::silu>, 2, 1, -2, 2) \
   F(op::grad_of<op::erf>, 2, 1, -2, 2) F(op::grad_of<op::softplus>, 2, 1, -2, 2) F(op::grad_of<op::sin>, 2, 1, -2, 2) \
   F(op::grad_of<op::cos>, 2, 1, -2, 2) F(op::grad_of<op::clamp>, 2, 1, -2, 2) F(op::grad_of<op::elu>, 2, 1, -1, 2)  \
+  F(op::grad_at<op::exp>, 2, 1, -2, 2) F(op::grad_at<op::sqrt>, 2, 1, 0.1, 4) F(op::grad_at<op::rsqrt>, 2, 1, 0.1, 4) \
+  F(op::grad_at<op::reciprocal>, 2, 1, 0.1, 4) F(op::grad_at<op::tanh>, 2, 1, -2, 2)                               \
+  F(op::grad_at<op::sigmoid>, 2, 1, -2, 2) F(op::grad_at<op::elu>, 2, 1, -2, 2) F(op::grad_at<op::clamp>, 2, 1, -2, 2) \
+  F(op::scalar_over, 1, 1, 0.1, 4) F(op::grad_of<op::scalar_over>, 2, 1, 0.1, 4)                                   \
   F(op::leaky_relu_grad, 2, 1, -2, 2) F(op::pow_scalar_grad, 2, 1, 0.1, 2)                                         \
   F(op::detail::gelu_function<false>, 2, 1, -2, 2) F(op::detail::gelu_function<true>, 2, 1, -2, 2)                 \
   F(op::detail::gelu_grad_and_result<false>, 2, 2, -2, 2) F(op::detail::gelu_grad_and_result<true>, 2, 2, -2, 2)   \

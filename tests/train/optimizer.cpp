@@ -310,12 +310,13 @@ TEST_CASE("patterns in vain and numbers that cannot be are told with the user's 
   what = told(momentum{}, line);
   check(line, what,
         "training_step: the training has 2 states of the weight tokens.weight, the optimizer keeps 1: they are another "
-        "optimizer's; give a new training_state");
+        "optimizer's; give a new training_state, or load without them by load_options{.drop_states = true}");
   what = told(adafactor{}, line);
   check(
       line, what,
       "training_step: the training has a state f32[10,6] of the weight tokens.weight, where the optimizer keeps f32[6]: "
-      "they are another optimizer's; give a new training_state");
+      "they are another optimizer's; give a new training_state, or load without them by load_options{.drop_states = "
+      "true}");
   state = {};
   what = told(forgetful{}, line);
   check(line, what, "the optimizer's state_types() are 2 of the weight tokens.weight, its `states` names 1");

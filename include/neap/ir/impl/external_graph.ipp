@@ -378,6 +378,10 @@ class external_reader {
     };
     for (auto o : id_range<op_id>(op_count_)) pinned(o, o, g_.pins(o));
     for (auto v : id_range<value_id>(value_count_)) pinned(v, of(v).image, g_.pins(v));
+    // An op says of its results which ones stay; a donated input has a pin for it.
+    for (auto v : id_range<value_id>(value_count_))
+      if (of(v).producer == nothing<op_id> && !under(v).resident && !g_.is_swappable(g_.storage(v)))
+        pinned(v, of(v).image, pin::never_out);
   }
 
   /// A storage that is kept lives to the end with its newest value.
