@@ -295,14 +295,16 @@ class compiled_base {
     return text.empty() ? std::string("a place that is not known") : text.substr(0, text.size() - 2);
   }
 
-  /// Which question got another answer. `names`: of the arguments' tracked scalars.
+  /// Which question got another answer; guard_trie::none: one that no call has met. `names`: of the arguments' tracked
+  /// scalars.
   std::string other_answer(std::source_location asked, expression_tape const& tape, std::uint32_t question,
                            std::vector<std::string> const& names) const {
     std::string text = "the question";
     bool const knows_place = asked.line() != 0 && (asked.line() != at_.line() || place_of(asked) != place_of(at_));
     if (knows_place) text += " at " + place_of(asked);
     std::vector<std::string> of;
-    std::vector<std::uint32_t> open{question};
+    std::vector<std::uint32_t> open;
+    if (question != guard_trie::none) open.push_back(question);
     std::vector<bool> met(tape.size());
     while (!open.empty()) {
       auto const k = open.back();

@@ -4,7 +4,6 @@
 #include <neap/model/listener.hpp>
 
 #include <neap/core/separate_compilation.hpp>
-#include <neap/model/storage.hpp>
 
 #include <algorithm>
 #include <mutex>
@@ -55,8 +54,6 @@ NEAP_FUNC void recording_watch::report(void const* part, std::uint64_t capture) 
         (!part || each->parts_.contains(part) || (capture != 0 && each->capture_ == capture)))
       each->was_used_.store(true, std::memory_order_release);
 }
-
-NEAP_FUNC void recording_watch::report(tensor_storage const& s) { report(&s, s.recorded().capture); }
 
 NEAP_FUNC computation_listener*& computation_listener::active() {
   thread_local computation_listener* current = nullptr;
