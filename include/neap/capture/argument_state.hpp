@@ -34,6 +34,20 @@ class node_list final : public part_visitor {
   std::vector<tensor_node const*>* to_;
 };
 
+/// One after the last element of its storage that a layout has.
+inline std::int64_t reach(tensor_layout const& l) {
+  std::int64_t last = l.offset;
+  for (int k = 0; k < l.type.rank(); ++k) {
+    if (l.type.dims[k] == 0) return 0;
+    last += (l.type.dims[k] - 1) * l.strides[k];
+  }
+  return last + 1;
+}
+/// Whether graphs may take a part of this memory for all of it: no other part of the call's arguments has a use for it.
+inline bool may_be_window(tensor_storage const& s) {
+  return (s.role() == role::activation || s.role() == role::input) && !s.is_borrowed();
+}
+
 class argument_state final : public part_visitor {
  public:
   struct cell_place {
@@ -68,6 +82,7 @@ class argument_state final : public part_visitor {
     put(std::uint64_t{number - objects_.find(&x)});  // the same variable twice: what writes one writes the other
     tensors.push_back(&x);
     handles.push_back(x);
+    if (named_) tensor_names.push_back(path_);
     if (x.is_empty()) {
       memory.push_back({});
       return put(std::uint64_t{0});
@@ -82,12 +97,9 @@ class argument_state final : public part_visitor {
     put(std::uint64_t{2} + storages_.find(s.get()));
     auto const& l = x.layout();
     put_type(l.type);
-    if (!l.is_dense() || l.offset != 0) {
+    if (!l.is_dense())
       for (auto k : l.strides) put(static_cast<std::uint64_t>(k));
-      put(static_cast<std::uint64_t>(l.offset));
-    }
-    put(std::uint64_t{l.is_dense() && l.offset == 0});
-    put_type(s->type());
+    put(std::uint64_t{l.is_dense()});
     auto const* n = x.node().get();
     memory.push_back(memory_of(x));
     put(std::uint64_t{n->wants_gradient} | std::uint64_t{n->though_frozen} << 1 | std::uint64_t{n->of_gradient} << 2 |
@@ -168,6 +180,21 @@ class argument_state final : public part_visitor {
           unusable = "two arguments overlap in borrowed memory";
       }
   }
+  /// Call after the walk: where tensors are in their storages is a part of the signature. `takes_windows`: of a storage of
+  /// which they see a part alone, where they are to one another.
+  void ask_places(bool takes_windows) {
+    windows.resize(handles.size());
+    for (std::uint32_t k = 0; k < handles.size(); ++k) {
+      if (handles[k].is_empty() || handles[k].is_traced()) continue;
+      auto const first = storages_.find(handles[k].storage().get());
+      if (first == k && takes_windows) find_window(k);
+      auto const& w = windows[k] = windows[first];
+      if (named_) names.push_back({signature.size(), tensor_names[k]});
+      put(static_cast<std::uint64_t>(handles[k].layout().offset - w.base));
+      put(std::uint64_t{w.is_part});
+      if (!w.is_part) put_type(handles[k].storage()->type());
+    }
+  }
   /// Call after the walk: which elements of tracked containers share memory is a part of the signature.
   void ask_sharing() {
     if (named_) names.push_back({signature.size(), "which elements of tracked containers share memory"});
@@ -199,15 +226,23 @@ class argument_state final : public part_visitor {
     return found;
   }
 
+  /// The part of a storage that arguments see.
+  struct window {
+    bool is_part = false;   // else all of it is a graph's
+    std::int64_t base = 0;  // its first element
+    tensor_type type{};     // as one tensor
+  };
+
   std::vector<tensor*> tensors;
   std::vector<tensor> handles;       // the tensors themselves, as they were at the walk
   std::vector<memory_state> memory;  // of handles
+  std::vector<window> windows;       // of handles, after ask_places()
   std::vector<cell_place> cells;
   std::vector<plain_place> plains;
   std::string plain_bytes, signature;
   std::string form;  // the structure alone
   std::vector<name_end> names;
-  std::vector<std::string> cell_names;  // of cells
+  std::vector<std::string> cell_names, tensor_names;  // of cells, of tensors
   bool knows_sharing = false;
   char const* unusable = nullptr;  // why a graph cannot take these arguments
 
@@ -219,20 +254,29 @@ class argument_state final : public part_visitor {
     addresses_.add(p, number);
     put(std::uint64_t{number - addresses_.find(p)});
   }
+  void find_window(std::uint32_t first) {
+    auto const& s = *handles[first].storage();
+    if (!may_be_window(s)) return;
+    auto base = s.type().count();
+    std::int64_t end = 0;
+    bool is_one = true;
+    for (std::uint32_t k = first; k < handles.size(); ++k) {
+      auto const& h = handles[k];
+      if (h.is_empty() || h.is_traced() || h.storage() != handles[first].storage()) continue;
+      auto const& l = h.layout();
+      if (l.type.count() == 0) return;
+      is_one = is_one && l.is_dense() && l == handles[first].layout();
+      base = std::min(base, l.offset), end = std::max(end, reach(l));
+    }
+    if (base == 0 && end == s.type().count()) return;
+    windows[first] = {true, base,
+                      is_one ? handles[first].layout().type : tensor_type{s.type().element, shape{end - base}}};
+  }
   void put_shape(std::uint64_t n) { form.append(reinterpret_cast<char const*>(&n), sizeof n); }
   void put_type(tensor_type const& t) {
     put(static_cast<std::uint64_t>(t.element) | static_cast<std::uint64_t>(t.rank()) << 8);
     for (auto d : t.dims) put(static_cast<std::uint64_t>(d));
   }
-  static std::int64_t reach(tensor_layout const& l) {
-    std::int64_t last = l.offset;
-    for (int k = 0; k < l.type.rank(); ++k) {
-      if (l.type.dims[k] == 0) return 0;
-      last += (l.type.dims[k] - 1) * l.strides[k];
-    }
-    return last + 1;
-  }
-
   bool named_;
   number_map storages_, addresses_, objects_, containers_;
   std::vector<std::uint32_t> borrowed_;

@@ -32,7 +32,7 @@ struct tensor_origin {
   enum class kind : std::uint8_t { none, argument, memory_of_argument, made };
   kind what = kind::none;
   std::uint32_t number = 0;  // of the argument's tensor, or in captured_program::made
-  tensor_layout layout{};    // in that memory
+  tensor_layout layout{};    // in that memory; of an argument's, its offset is from the argument's
   bool wants_gradient = false, though_frozen = false, of_gradient = false, of_compiled = false;
 
   friend bool operator==(tensor_origin const&, tensor_origin const&) = default;
@@ -45,8 +45,9 @@ tensor tensor_of_origin(tensor_origin const& o, Argument const& argument,
   using kind = tensor_origin::kind;
   if (o.what == kind::none) return {};
   if (o.what == kind::argument) return argument(o.number);
-  tensor t =
-      make_leaf(o.what == kind::made ? made[o.number] : argument(o.number).storage(), o.layout, o.wants_gradient);
+  auto layout = o.layout;
+  if (o.what == kind::memory_of_argument) layout.offset += argument(o.number).layout().offset;
+  tensor t = make_leaf(o.what == kind::made ? made[o.number] : argument(o.number).storage(), layout, o.wants_gradient);
   t.node()->though_frozen = o.though_frozen, t.node()->of_gradient = o.of_gradient;
   t.node()->of_compiled = o.of_compiled;
   return t;
@@ -68,6 +69,12 @@ inline std::shared_ptr<tensor_storage> unwritten_storage(tensor_type const& type
 /// A dense tensor in such memory.
 inline tensor unwritten_tensor(tensor_type const& type) {
   return make_leaf(unwritten_storage(type), tensor_layout::dense(type));
+}
+/// Where the memory of a source is that is an argument's.
+template <class Source>
+std::byte* memory_of(Source const& s, tensor const& argument) {
+  auto* const data = argument.storage()->data();
+  return s.is_part ? data + (argument.layout().offset - s.within) * size_of(argument.element()) : data;
 }
 /// Whether operators that update `updated` among these sources would read what they write as another source, too.
 /// `storage(k)` gives an argument's.
@@ -97,6 +104,9 @@ struct captured_stage {
     value_id value;
     kind what;
     std::uint32_t number;
+    // Of an argument that sees a part of its storage: that is the source.
+    bool is_part = false;
+    std::int64_t within = 0;  // where the argument is in that part
   };
   struct kept_row {
     std::uint32_t row;

@@ -4,6 +4,7 @@
 // the full look-up, which is always right.
 #pragma once
 
+#include <neap/capture/argument_state.hpp>
 #include <neap/capture/guard_program.hpp>
 #include <neap/capture/walk.hpp>
 #include <neap/capture/write_epoch.hpp>
@@ -51,6 +52,7 @@ class known_arguments final {
     tensor_layout layout;
     tensor_type storage_type;
     bool is_empty, is_frozen, wants_gradient, though_frozen, of_gradient, has_history;
+    bool is_part;  // of its storage: another part is as good
     neap::role role;
   };
   struct plain_place {
@@ -59,10 +61,10 @@ class known_arguments final {
   };
 
   /// The arguments of a walk are met for the first time.
-  void begin_first(std::uint64_t mode) {
+  void begin_first(std::uint64_t mode, bool takes_windows = false) {
     tensors_.clear(), cells_.clear(), plains_.clear(), structure_.clear(), plain_.clear(), tracked_.clear();
     changed_tensors_.clear();
-    writes_ = true, failed_ = false;
+    writes_ = true, failed_ = false, takes_windows_ = takes_windows;
     mode_ = mode;
     reset();
     moment_ = write_epoch::moment();
@@ -78,7 +80,9 @@ class known_arguments final {
       auto const* s = t.now->storage().get();
       storages_.add(s, k);
       t.first = storages_.find(s);
-      if (t.first != k) aliases_.push_back(k);
+      if (t.first == k) continue;
+      aliases_.push_back(k);
+      t.is_part = tensors_[t.first].is_part = false;  // where they are to one another counts
     }
   }
   /// False: the arguments cannot be these.
@@ -296,17 +300,28 @@ class known_arguments final {
     has_borrowed_ = has_borrowed_ || s.is_borrowed();
     t.wants_gradient = t.node->wants_gradient, t.though_frozen = t.node->though_frozen;
     t.of_gradient = t.node->of_gradient, t.has_history = t.node->facets != nullptr;
+    t.is_part = takes_windows_ && is_part(x);
   }
   void other(tensor& x, tensor_place const& t) {
     if (x.is_empty() || t.is_empty) return x.is_empty() == t.is_empty && &x == t.address ? void() : fail();
     if (x.is_traced()) return fail();
     auto const& s = *x.storage();
     auto const& n = *x.node();
-    if (x.layout() != t.layout || s.type() != t.storage_type || s.is_frozen() != t.is_frozen || s.role() != t.role ||
-        n.wants_gradient != t.wants_gradient || n.though_frozen != t.though_frozen || n.of_gradient != t.of_gradient ||
+    if (!(t.is_part ? is_part(x) && is_like(x, t) : x.layout() == t.layout && s.type() == t.storage_type) ||
+        s.is_frozen() != t.is_frozen || s.role() != t.role || n.wants_gradient != t.wants_gradient ||
+        n.though_frozen != t.though_frozen || n.of_gradient != t.of_gradient ||
         (n.facets != nullptr) != t.has_history || s.is_borrowed())
       return fail();
     changed_tensors_.push_back(tensor_ - 1);
+  }
+  static bool is_part(tensor const& x) {
+    auto const& s = *x.storage();
+    return may_be_window(s) && x.layout().is_dense() && x.layout().type.count() > 0 &&
+           x.layout().type.count() < s.type().count();
+  }
+  static bool is_like(tensor const& x, tensor_place const& t) {
+    auto const &a = x.layout(), &b = t.layout;
+    return a.type == b.type && a.strides == b.strides;
   }
   /// Whether tensors share variables and storages as they did at the first time.
   bool aliases_hold() {
@@ -338,7 +353,8 @@ class known_arguments final {
     return true;
   }
 
-  bool writes_ = true, failed_ = false, clean_ = false, by_value_ = false, has_borrowed_ = false;
+  bool takes_windows_ = false, writes_ = true, failed_ = false, clean_ = false, by_value_ = false,
+       has_borrowed_ = false;
   std::uint64_t mode_ = 0, moment_ = 0, compared_at_ = 0;  // 0: nothing was compared
   std::uint32_t tensor_ = 0, cell_ = 0;
   std::size_t plain_number_ = 0, plain_at_ = 0, structure_at_ = 0;

@@ -82,7 +82,9 @@ class recorder final : public computation_listener,
     context_access::enter(eager_context::current(), randomness_);
     for (std::uint32_t k = 0; k < begin.handles.size(); ++k)
       if (!begin.handles[k].is_empty() && rows_.add(begin.handles[k].storage().get(), size()))
-        know_before(begin.handles[k].storage()), add_entry(origin::argument, k, begin.handles[k].storage()->type());
+        know_before(begin.handles[k].storage()),
+            add_entry(origin::argument, k,
+                      begin.windows[k].is_part ? begin.windows[k].type : begin.handles[k].storage()->type());
     for (std::uint32_t k = 0; k < begin.cells.size(); ++k) {
       auto const& c = begin.cells[k];
       cells_.add(c.address, k), watch(c.address);
@@ -114,14 +116,23 @@ class recorder final : public computation_listener,
   // ------------------------------------------------------------------ tensors
 
   void ran(operator_view op, std::span<tensor const> in, std::span<tensor const> out,
-           std::span<output_rule const> rules, std::source_location where) override {
+           std::span<output_rule const> given, std::source_location where) override {
     if (is_unheard_) return;
     auto const at = place_of(where);
+    auto& rules = memory_->rules;  // of views of a part of a storage, in terms of that part
+    rules.clear(), rules.append(given.data(), given.size());
+    for (std::size_t j = 0; j < rules.size(); ++j)
+      if (rules[j].alias != alias_kind::fresh)
+        if (auto const row = find_row(*out[j].storage()); row != none)
+          if (auto const* w = window_of(entries()[row])) {
+            rules[j].layout.offset -= w->base;
+            if (op.facets->name == op::as_strided::name) set_needs_whole();
+          }
     auto& ids = memory_->inputs;
     ids.clear();
     for (auto const& t : in) ids.push_back(value(*t.storage(), t.layout(), at));
     std::uint32_t made = 0;
-    with_place(at, [&] { made = log().add(op, span_of(ids), rules, at); });
+    with_place(at, [&] { made = log().add(op, span_of(ids), span_of(rules), at); });
     graph().may_throw = graph().may_throw || op.facets->checks_numbers;
     if (!out.empty()) nodes_made_.push_back(out.front().node());
     for (std::size_t j = 0; j < rules.size(); ++j) {
@@ -152,7 +163,13 @@ class recorder final : public computation_listener,
   }
   void copied(tensor_storage const& from, std::shared_ptr<tensor_storage> const& to) override {
     if (is_unheard_) return;
-    if (find_row(from) == none) return;  // one of no concern: who reads the copy is refused
+    auto const row = find_row(from);
+    if (row == none) return;  // one of no concern: who reads the copy is refused
+    if (window_of(entries()[row])) {
+      set_needs_whole();
+      know(to, origin::computed, none);
+      return;
+    }
     know(to, origin::computed, copy_of(value(from, tensor_layout::dense(from.type()), {}), from.type(), {}));
   }
   std::byte* reads_data(tensor const& t, std::source_location at) override {
@@ -477,6 +494,7 @@ class recorder final : public computation_listener,
     o.wants_gradient = !history && n->wants_gradient, o.though_frozen = n->though_frozen;
     if (entries()[row].what == origin::argument) {
       o.what = tensor_origin::kind::memory_of_argument, o.number = entries()[row].number;
+      o.layout.offset -= argument(o.number).layout().offset;
     } else {
       o.what = tensor_origin::kind::made;
       o.number = kept(row);
@@ -532,6 +550,8 @@ class recorder final : public computation_listener,
   /// Whether an element of a tracked container has the memory of another tensor of the call, by a signature that does not
   /// state it.
   bool finds_sharing() const { return finds_sharing_; }
+  /// Whether graphs must have the whole of storages of which arguments see a part.
+  bool needs_whole() const { return needs_whole_; }
   /// Whether it has ended before a read: stages() are those before it, and finish() makes no more.
   bool is_beginning() const { return beginning_ > 0; }
 
@@ -608,6 +628,7 @@ class recorder final : public computation_listener,
     plain_vector<entry> entries;
     plain_vector<std::uint32_t> next;  // of each value, the next one of its storage
     plain_vector<std::uint32_t> inputs;
+    plain_vector<output_rule> rules;
   };
   static std::unique_ptr<working_memory>& spare_memory() {
     thread_local std::unique_ptr<working_memory> spare;
@@ -851,8 +872,16 @@ class recorder final : public computation_listener,
               ": a later call would use it as it is now. Pass it, or the object that has it, to the function"});
     return row;
   }
-  std::uint32_t value(tensor_storage const& s, tensor_layout const& l, std::source_location at) {
+  std::uint32_t value(tensor_storage const& s, tensor_layout l, std::source_location at) {
     auto& e = entries()[row_of(s, at)];
+    if (auto const* w = window_of(e)) {
+      l.offset -= w->base;
+      if (l.offset < 0 || reach(l) > w->type.count()) {
+        set_needs_whole();
+        if (e.first_value == none) begin(e);
+        return e.first_value;  // the log is not used
+      }
+    }
     if (e.first_value == none) begin(e);
     for (auto v = e.first_value; v != none; v = next_of(v))
       if (log().layout(log().layout_of(v)) == l) return v;
@@ -861,6 +890,16 @@ class recorder final : public computation_listener,
         log().add(op::as_strided{l.type.dims, l.strides, l.offset}, span_of(&last, 1), {l, alias_kind::view, 0}, at);
     add_value(e, v);
     return v;
+  }
+  /// The part of an argument's storage that is a graph's; null: all of it.
+  argument_state::window const* window_of(entry const& e) const {
+    if (e.what != origin::argument || e.number >= begin_->windows.size()) return nullptr;
+    auto const& w = begin_->windows[e.number];
+    return w.is_part ? &w : nullptr;
+  }
+  void set_needs_whole() {
+    needs_whole_ = true;
+    unusable_ = "it uses more of a tensor than the part of it that is an argument";
   }
   /// A dense copy of a value.
   std::uint32_t copy_of(std::uint32_t value, tensor_type const& type, std::source_location at) {
@@ -884,7 +923,12 @@ class recorder final : public computation_listener,
     auto const type = type_of(e);
     if (e.what == origin::argument) {
       auto const r = argument(e.number).storage()->role();
-      return set_value(e, add_source(is_source(r) ? r : role::input, type, "argument", kind::argument, e.number));
+      set_value(e, add_source(is_source(r) ? r : role::input, type, "argument", kind::argument, e.number));
+      if (auto const* w = window_of(e)) {
+        auto& source = graph().sources.back();
+        source.is_part = true, source.within = argument(e.number).layout().offset - w->base;
+      }
+      return;
     }
     if (e.what == origin::external)
       return set_value(e, add_source(role::input, type, "external", kind::external, e.number));
@@ -992,7 +1036,7 @@ class recorder final : public computation_listener,
   mutable std::string refusal_;
   mutable bool is_unheard_ = false;  // from the first refusal on
   mutable host_log* log_before_ = nullptr;
-  bool finds_sharing_ = false, has_failed_ = false;
+  bool finds_sharing_ = false, needs_whole_ = false, has_failed_ = false;
   char const* last_file_ = nullptr;
   bool is_in_program_ = false;
   // What take_back() needs.

@@ -490,6 +490,7 @@ class compiled_base {
   std::atomic<std::size_t> hits_ = 0;
   std::atomic<std::uint64_t> uses_ = 0;
   std::atomic<std::uint64_t> publications_ = 1;
+  std::atomic<bool> needs_whole_ = false;     // a call used more of a storage than its arguments see
   std::atomic<bool> elements_share_ = false;  // such a call was met: signatures have which elements share memory
   calls_of_threads calls_;
   mutable std::mutex running_;    // graphs run one at a time; held while the arena or the stages of a path change
@@ -737,7 +738,7 @@ inline bool compiled_base::run(compiled_graph& g, known_arguments const& begin, 
   std::size_t k = 0;
   for (std::size_t i = 0; i < c.sources.size(); ++i) {
     auto const& s = c.sources[i];
-    if (s.what == kind::argument) (*g.run)->bind(g.sources[i], storage(s.number).data());
+    if (s.what == kind::argument) (*g.run)->bind(g.sources[i], memory_of(s, tensor_of(c, begin, s.number)));
     if (s.what == kind::scalar) {
       auto const bits = begin.value(s.number);
       std::memcpy(g.scalars.data() + 64 * k++, &bits, sizeof bits);
@@ -916,6 +917,12 @@ class function_calls : public compiled_base {
         }(),
         ...);
   }
+  /// Whether graphs take the parts of storages that arguments see, wherever these are: not where elements of tracked
+  /// containers may share them, nor on a device, to which storages are copied whole.
+  bool takes_parts_of_storages() const {
+    return !device_ && !needs_whole_.load(std::memory_order_relaxed) &&
+           !elements_share_.load(std::memory_order_relaxed);
+  }
   static std::uint64_t mode() {
     return std::uint64_t{context_access::is_recording()} | std::uint64_t{context_access::is_training()} << 1 |
            std::uint64_t{context_access::clock() != nullptr} << 2 |
@@ -972,7 +979,9 @@ class function_calls : public compiled_base {
     walk<true>(frame, to, numbers);
     detail::compiled_base::sizes const n{to.tensors.size(), to.cells.size(), to.plains.size(), to.form.size()};
     walk<false>(frame, to, numbers);
-    if (elements_share_.load(std::memory_order_relaxed)) to.ask_sharing();
+    bool const elements_share = elements_share_.load(std::memory_order_relaxed);
+    to.ask_places(takes_parts_of_storages());
+    if (elements_share) to.ask_sharing();
     return n;
   }
   template <class... H, std::size_t... I>
@@ -1067,7 +1076,7 @@ class function_calls : public compiled_base {
       detail::known_call passing;
       auto& c = calls.is_busy ? passing : calls.renew(key_of(frame, numbers));
       c.paths = paths->published;
-      c.arguments.begin_first(mode());
+      c.arguments.begin_first(mode(), takes_parts_of_storages());
       walk_known(frame, c.arguments, numbers);
       c.arguments.end_first();
       auto const found = graph_of(c);
@@ -1258,6 +1267,7 @@ class function_calls : public compiled_base {
     }
     rec.stop();
     if (rec.finds_sharing()) elements_share_ = true;
+    if (rec.needs_whole()) needs_whole_ = true;
     for (auto const& c : parts.cells)
       if (c.mark) *c.mark = {};
     require_taken_back(end);
@@ -1413,7 +1423,7 @@ class function_calls : public compiled_base {
     if (paths) {
       detail::known_call c;
       c.paths = paths->published;
-      c.arguments.begin_first(mode());
+      c.arguments.begin_first(mode(), takes_parts_of_storages());
       walk_known(frame, c.arguments, numbers);
       c.arguments.end_first();
       if (auto const found = graph_of(c); found != detail::guard_program::none) known = c.paths->graphs[found].get();

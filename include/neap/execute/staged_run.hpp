@@ -194,7 +194,10 @@ class staged_run {
       for (std::size_t i = 0; i < c.sources.size(); ++i) {
         auto const& from = c.sources[i];
         switch (from.what) {
-          case kind::argument: bind(s, i, argument(from.number).storage()); break;
+          case kind::argument:
+            if (from.is_part) bind(s, i, memory_of(from, argument(from.number)));
+            else bind(s, i, argument(from.number).storage());
+            break;
           case kind::row:
             if (auto const& at = place(from.number); at.carried) bind(s, i, at.carried);
             else bind(s, i, at.host);
