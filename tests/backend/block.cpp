@@ -1,5 +1,6 @@
 #include <neap/backend/block.hpp>
 
+#include "../support/sanitized.hpp"
 #include "../support/sum_cases.hpp"
 
 #include <doctest/doctest.h>
@@ -12,12 +13,13 @@ using namespace neap_test;
 
 TEST_CASE("sums of many floats are within 1e-6, with the same bits on any number of threads") {
   host_backend one{1}, three{3};
+  constexpr std::int64_t elements = neap::testing::cases(1'200'000);
   for (auto const& c : sum_cases())
     for (auto const v : {summed_values::equal, summed_values::positive, summed_values::signed_ones}) {
       INFO(c.name, ", ", name_of(v));
-      auto const sums = c.run(one, 1'200'000, v);
+      auto const sums = c.run(one, elements, v);
       CHECK(sums.error() <= 1e-6);
-      if (v == summed_values::signed_ones) CHECK(c.run(three, 1'200'000, v).got == sums.got);
+      if (v == summed_values::signed_ones) CHECK(c.run(three, elements, v).got == sums.got);
     }
 }
 

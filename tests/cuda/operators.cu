@@ -63,7 +63,6 @@ REDUCED_IN(std::int64_t)
 
 // numbers
 ROWS(map_kernel<identity_of, float, 1, 1>)
-ROWS(copy_kernel<std::uint16_t>)
 ROWS(copy_kernel<std::uint32_t>)
 ROWS(copy_kernel<std::uint64_t>)
 ROWS(pick_kernel<std::uint16_t>)

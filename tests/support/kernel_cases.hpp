@@ -244,7 +244,8 @@ struct gather_case {
                added = m.zeros(computed_in(t), s);
     gather(b, picked, x, index, 1);
     gather(b, picked_whole, whole, index, 1);
-    scatter_add(b, added, x, index, 1);
+    numbered_sums const sums{added, added.element == dtype::f32 ? m.zeros(dtype::f32, s) : tensor_ref{}};
+    scatter_add(b, sums, x, index, 1);
     if (e.columns > 0) {
       arg_max(b, m.unwritten(dtype::i64, {e.rows}), x, 1);
       arg_max(b, m.unwritten(dtype::i64, {e.rows}), whole, 1);

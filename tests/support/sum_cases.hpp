@@ -9,8 +9,11 @@
 #include <neap/backend/kernels/cross_entropy.hpp>
 #include <neap/backend/kernels/cumsum.hpp>
 #include <neap/backend/kernels/embedding.hpp>
+#include <neap/backend/kernels/gather.hpp>
 #include <neap/backend/kernels/group_norm.hpp>
+#include <neap/backend/kernels/indexed.hpp>
 #include <neap/backend/kernels/layer_norm.hpp>
+#include <neap/backend/kernels/matmul.hpp>
 #include <neap/backend/kernels/optimizer.hpp>
 #include <neap/backend/kernels/pool2d.hpp>
 #include <neap/backend/kernels/reduce.hpp>
@@ -328,6 +331,60 @@ inline compared_sums embedding_sums(host_backend& b, std::int64_t elements, summ
   return sums;
 }
 
+/// Terms [n, columns] added by number to 3 rows, or along the other axis.
+inline sum_case index_add_case(std::string name, std::int64_t columns, bool turned) {
+  return {name, [=](host_backend& b, std::int64_t elements, summed_values v) {
+            std::int64_t const n = elements / columns;
+            f32_tensor const from(turned ? shape{columns, n} : shape{n, columns}, v, 18);
+            shape const dims = turned ? shape{columns, 3} : shape{3, columns};
+            f32_tensor const base(dims, 0.5f);
+            f32_tensor to(dims);
+            std::vector<std::int64_t> index(static_cast<std::size_t>(n));
+            for (std::size_t i = 0; i < index.size(); ++i) index[i] = i % 5 == 0 ? 2 : static_cast<std::int64_t>(i % 2);
+            auto work = room(numbered_sums_workspace({dtype::f32, dims}, n));
+            index_add(b, sum_op{}, to, base, {index.data(), dtype::i64, {n}, {1}}, from, turned ? 1 : 0, work.data());
+            auto sums = column_sums(n, 3 * columns, [&](auto i, auto c) {
+              std::int64_t const row = turned ? c % 3 : c / columns, column = turned ? c / 3 : c % columns;
+              return index[static_cast<std::size_t>(i)] == row ? from[turned ? column * n + i : i * columns + column]
+                                                               : 0;
+            });
+            for (double& s : sums) s += 0.5;
+            compared_sums all;
+            all.add(to, sums);
+            return all;
+          }};
+}
+
+inline compared_sums scatter_add_sums(host_backend& b, std::int64_t elements, summed_values v) {
+  std::int64_t const n = elements / 2;
+  f32_tensor const from({2, n}, v, 19);
+  f32_tensor to({2, 3});
+  std::vector<std::int64_t> place(static_cast<std::size_t>(2 * n));
+  for (std::size_t i = 0; i < place.size(); ++i) place[i] = static_cast<std::int64_t>(i % 7 % 3);
+  auto work = room(numbered_sums_workspace({dtype::f32, {2, 3}}, n));
+  numbered_sums const sums = numbered_sums_of(to, n, work.data());
+  fill(b, sums.lost, 0);
+  scatter_add(b, sums, from, {place.data(), dtype::i64, {2, n}, {n, 1}}, 1);
+  compared_sums all;
+  all.add(to, column_sums(n, 6, [&](auto i, auto c) {
+            std::int64_t const at = c / 3 * n + i;
+            return place[static_cast<std::size_t>(at)] == c % 3 ? from[at] : 0;
+          }));
+  return all;
+}
+
+/// The gradient of a weight [4, 4], from n / 8 rows.
+inline compared_sums product_sums(host_backend& b, std::int64_t elements, summed_values v) {
+  std::int64_t const rows = elements / 8;
+  f32_tensor const x({rows, 4}, v, 20), dy({rows, 4}, v, 21);
+  f32_tensor dw({4, 4});
+  auto work = room(matmul_workspace(x, dy, dw, {.transpose_a = true}));
+  matmul(b, x, dy, dw, {.transpose_a = true}, work.data());
+  compared_sums sums;
+  sums.add(dw, column_sums(rows, 16, [&](auto r, auto c) { return x[r * 4 + c / 4] * dy[r * 4 + c % 4]; }));
+  return sums;
+}
+
 /// The norm of all gradients, and Adafactor's means of rows and columns after a step.
 inline sum_case optimizer_case(std::string name, std::int64_t columns_or_rows, bool few_columns) {
   return {name, [=](host_backend& b, std::int64_t elements, summed_values v) {
@@ -403,6 +460,11 @@ inline std::vector<sum_case> sum_cases() {
       {"softmax of 2 rows", softmax_sums},
       {"conv2d bias gradient [n/60,4,3,5]", bias_gradient_sums},
       {"embedding gradient", embedding_sums},
+      index_add_case("index_add of 40 columns", 40, false),
+      index_add_case("index_add of 2 columns", 2, false),
+      index_add_case("index_add along rows", 3, true),
+      {"scatter_add", scatter_add_sums},
+      {"matmul [4,n/8] [n/8,4]", product_sums},
       optimizer_case("clipping and adafactor of 4 columns", 4, true),
       optimizer_case("clipping and adafactor of 4 rows", 4, false),
       {"adaptive_avg_pool2d to 1", pool_sums},

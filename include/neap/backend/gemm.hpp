@@ -67,7 +67,8 @@ void gemm_panel(gemm_shape const& s, T alpha, T const* a, T const* b, T beta, T*
 }
 
 // How C is cut. Panels are long enough that packing the other operand again costs little; k is cut only where C is too
-// small to give work to several threads and k is long (the gradient of a narrow layer's weight).
+// small to give work to several threads and k is long (the gradient of a narrow layer's weight), or so long that f32 sums
+// of so many terms would lose digits: parts are added in double.
 struct gemm_panels {
   bool rows = true;          // cut m, else n
   std::int64_t panels = 1;   // of equal length, a multiple of 16, the last may be shorter
@@ -76,6 +77,7 @@ struct gemm_panels {
   std::int64_t k_length = 0;
 
   static constexpr std::int64_t worth_cutting = std::int64_t{1} << 20;  // multiply-adds: some 10 us of one core
+  static constexpr std::int64_t k_part = std::int64_t{1} << 15;         // no longer than twice this, of a long k
   static constexpr std::int64_t panel_work = std::int64_t{1} << 21;
 
   static gemm_panels of(gemm_shape const& s) {
@@ -93,8 +95,10 @@ struct gemm_panels {
     std::int64_t const medium = s.transpose_a ? 6 : 4;
     std::int64_t const by_length = whole <= 512 ? whole / 64 : whole <= 2048 ? medium : whole / 512;
     p.panels = std::clamp<std::int64_t>(by_length, 1, whole <= 512 ? 2 : std::max<std::int64_t>(2, by_work));
-    if (p.panels == 1 && s.k >= 4096 && s.m * s.n <= 128 * 128) {
-      p.k_parts = std::clamp<std::int64_t>(s.k / 2048, 2, 8);
+    bool const longest = s.k >= 4 * k_part && s.m * s.n <= 1024 * 1024;
+    if (longest) p.panels = 1;
+    if (longest || (p.panels == 1 && s.k >= 4096 && s.m * s.n <= 128 * 128)) {
+      p.k_parts = std::clamp<std::int64_t>(s.k / 2048, 2, std::max<std::int64_t>(8, s.k / k_part));
       p.k_length = (s.k + p.k_parts - 1) / p.k_parts;
       p.k_parts = (s.k + p.k_length - 1) / p.k_length;
     }
@@ -190,10 +194,11 @@ void gemm_cut(host_backend& backend, gemm_shape const& s, gemm_panels const& p,
     });
     for (std::int64_t i = 0; i < s.m; ++i)
       for (std::int64_t j = 0; j < s.n; ++j) {
-        T sum = parts[i * s.n + j];
-        for (std::int64_t part = 1; part < p.k_parts; ++part) sum += parts[(part * s.m + i) * s.n + j];
+        double sum = static_cast<double>(parts[i * s.n + j]);
+        for (std::int64_t part = 1; part < p.k_parts; ++part)
+          sum += static_cast<double>(parts[(part * s.m + i) * s.n + j]);
         T& x = c[i * s.ldc + j];
-        x = beta == T(0) ? sum : sum + beta * x;
+        x = static_cast<T>(beta == T(0) ? sum : sum + static_cast<double>(beta) * static_cast<double>(x));
       }
     return;
   }

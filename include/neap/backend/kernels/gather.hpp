@@ -1,5 +1,6 @@
 // Elements picked along an axis by a tensor of places, and the way back. A block owns lines along the axis, within which
-// it adds in order: scatter_add is deterministic.
+// it adds in order: scatter_add is deterministic. Where a place may get many terms, f32 sums are compensated (Kahan 1965):
+// the error of a sum is that of two roundings, however many terms it has.
 #pragma once
 
 #include <neap/backend/host.hpp>
@@ -75,13 +76,22 @@ struct gather_kernel {
   }
 };
 
+/// sum += x. `lost` is how much too large the sum is, for the terms so far; 0 at first.
+template <class C>
+NEAP_HD NEAP_INLINE void add_compensated(C& sum, C& lost, C x) {
+  C const term = x - lost, next = sum + term, error = (next - sum) - term;
+  lost = error - error == C(0) ? error : C(0);  // of infinite sums it is not a number
+  sum = next;
+}
+
 template <class T>
 struct scatter_add_kernel {
   using element = T;
   using C = compute_t<T>;
-  gather_lines w;
+  gather_lines w, of_lost;
   std::int64_t const* index;
   C* to;
+  C* lost;  // null: sums are not compensated
   T const* from;
   template <class Block>
   NEAP_HD void operator()(Block& block) const {
@@ -91,8 +101,16 @@ struct scatter_add_kernel {
     C* const target = to + x;
     T const* const source = from + y;
     std::int64_t const length = w.length, a = w.a_step, b = w.b_step, c = w.c_step;
-    block.once([=] {  // in order: places may repeat
-      for (std::int64_t k = 0; k < length; ++k) target[at[k * a] * b] += static_cast<C>(source[k * c]);
+    if (lost == nullptr)
+      return block.once([=] {  // in order: places may repeat
+        for (std::int64_t k = 0; k < length; ++k) target[at[k * a] * b] += static_cast<C>(source[k * c]);
+      });
+    of_lost.place(block.id, i, x, y);
+    C* const errors = lost + x;
+    std::int64_t const e = of_lost.b_step;
+    block.once([=] {
+      for (std::int64_t k = 0; k < length; ++k)
+        add_compensated(target[at[k * a] * b], errors[at[k * a] * e], static_cast<C>(source[k * c]));
     });
   }
 };
@@ -114,27 +132,47 @@ void gather(Backend& b, tensor_ref const& out, tensor_ref const& in, tensor_ref 
   });
 }
 
-/// Where numbers are added up that `out` is to hold: in place, or of bf16 and f16 as f32 in a workspace, which are rounded
-/// once, at the end.
-inline bytes_t full_sums_workspace(tensor_type const& out) {
-  return is_low(out.element) ? checked_mul(out.count(), 4) : 0;
+/// Where terms are added up, one by one, that `out` is to hold.
+struct numbered_sums {
+  tensor_ref sums;  // `out`, or of bf16 and f16 as f32: they are rounded once, at the end
+  tensor_ref lost;  // of f32 sums of more than sum_run terms: what add_compensated keeps, 0 at first; else without data
+};
+/// Bytes of workspace where a place may get so many terms.
+inline bytes_t numbered_sums_workspace(tensor_type const& out, std::int64_t terms) {
+  if (computed_in(out.element) != dtype::f32) return 0;
+  return checked_mul(out.count(), (is_low(out.element) ? 4 : 0) + (terms > sum_run ? 4 : 0));
 }
-inline tensor_ref full_sums(tensor_ref const& out, void* workspace) {
-  return is_low(out.element) ? tensor_ref{workspace, dtype::f32, out.dims, dense_strides(out.dims)} : out;
+inline numbered_sums numbered_sums_of(tensor_ref const& out, std::int64_t terms, void* workspace) {
+  auto* next = static_cast<float*>(workspace);
+  auto const more = [&] {
+    tensor_ref const t{next, dtype::f32, out.dims, dense_strides(out.dims)};
+    next += out.count();
+    return t;
+  };
+  numbered_sums s{out, {}};
+  if (is_low(out.element)) s.sums = more();
+  if (computed_in(out.element) == dtype::f32 && terms > sum_run) s.lost = more();
+  return s;
 }
 
-/// out[..., index[..., k, ...], ...] += in[..., k, ...] along `axis`, in the order of k; the gradient of gather, if out
-/// is filled with 0 before. What is added to bf16 and f16 is added to f32 (full_sums).
+/// sums[..., index[..., k, ...], ...] += in[..., k, ...] along `axis`, in the order of k; the gradient of gather, if the
+/// sums are filled with 0 before.
 template <class Backend>
-void scatter_add(Backend& b, tensor_ref const& out, tensor_ref const& in, tensor_ref const& index, int axis) {
+void scatter_add(Backend& b, numbered_sums const& to, tensor_ref const& in, tensor_ref const& index, int axis) {
   if (axis < 0) axis += index.rank();
-  detail::expect(out.element == computed_in(in.element), "scatter_add: sums are f32, or f64 of f64");
-  detail::gather_lines const w{index, out, in, axis, "scatter_add"};
+  detail::expect(to.sums.element == computed_in(in.element), "scatter_add: sums are f32, or f64 of f64");
+  detail::gather_lines const w{index, to.sums, in, axis, "scatter_add"};
+  detail::gather_lines of_lost = w;
+  if (to.lost.data != nullptr) of_lost = {index, to.lost, in, axis, "scatter_add"};
   auto const* const at = index.as<std::int64_t const>();
-  if constexpr (Backend::addresses_host_memory) detail::check_places(w, at, out.dims[axis], "scatter_add");
+  if constexpr (Backend::addresses_host_memory) detail::check_places(w, at, to.sums.dims[axis], "scatter_add");
   with_floating(in.element, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    b.launch(w.lines, detail::scatter_add_kernel<T>{w, at, out.as<compute_t<T>>(), in.as<T const>()}, w.length);
+    using C = compute_t<T>;
+    b.launch(
+        w.lines,
+        detail::scatter_add_kernel<T>{w, of_lost, at, to.sums.as<C>(), static_cast<C*>(to.lost.data), in.as<T const>()},
+        w.length);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <neap/backend/kernels/elementwise.hpp>
 #include <neap/backend/kernels/gather.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -51,13 +52,36 @@ void index_select(Backend& b, tensor_ref const& out, tensor_ref const& in, tenso
 }
 
 namespace detail {
-/// out[..., index[i], ...] = sum(out[..., index[i], ...], source[..., i, ...]) along `axis`, in the order of i.
+
+/// sums += x, element by element, compensated (add_compensated).
+__attribute__((noinline)) inline void add_compensated(tensor_ref const& sums, tensor_ref const& lost,
+                                                      tensor_ref const& x) {
+  constexpr std::int64_t some = 512;
+  alignas(64) float sum_room[some], lost_room[some], term_room[some];
+  strided const to = view_through(x.dims, sums), errors = view_through(x.dims, lost), from = view_through(x.dims, x);
+  std::int64_t const count = x.count();
+  for (std::int64_t at = 0; at < count; at += some) {
+    std::int64_t const n = std::min(some, count - at);
+    auto const in_place = [&](strided const& v, float* room) {
+      if (float* p = direct<float>(v, at, n)) return p;
+      gather(v, at, n, room);
+      return room;
+    };
+    float *const s = in_place(to, sum_room), *const e = in_place(errors, lost_room);
+    float const* const t = staged(from, at, n, term_room);
+    host_block{}.each(n, [=](std::int64_t i) { add_compensated(s[i], e[i], t[i]); });
+    if (s == sum_room) scatter(to, at, n, static_cast<float const*>(s));
+    if (e == lost_room) scatter(errors, at, n, static_cast<float const*>(e));
+  }
+}
+
+/// to.sums[..., index[i], ...] = sum(to.sums[..., index[i], ...], source[..., i, ...]) along `axis`, in the order of i.
 template <class Backend, class F>
-void add_parts(Backend& b, F const& sum, tensor_ref const& out, tensor_ref const& index, tensor_ref const& source,
+void add_parts(Backend& b, F const& sum, numbered_sums const& to, tensor_ref const& index, tensor_ref const& source,
                int axis) {
   std::int64_t const part = source.count() / source.dims[axis];
   if (part <= few_elements && is_floating(source.element))
-    return scatter_add(b, out, source, numbers_through(index, source, axis), axis);
+    return scatter_add(b, to, source, numbers_through(index, source, axis), axis);
   auto const* const at = index.as<std::int64_t const>();
   std::int64_t const step = index.strides[0], n = index.extent(0);
   // Cut along the widest other axis: each piece adds all its parts in order.
@@ -67,29 +91,33 @@ void add_parts(Backend& b, F const& sum, tensor_ref const& out, tensor_ref const
   if (across == axis) across = -1;  // the only one
   std::int64_t const width = across < 0 ? 1 : source.dims[across], narrow = part / width;
   b.parallel_for(width, (8191 + narrow) / narrow, [&, at, step](std::int64_t begin, std::int64_t end) {
-    tensor_ref const to = across < 0 ? out : slice_view(out, across, begin, end - begin);
-    tensor_ref const from = across < 0 ? source : slice_view(source, across, begin, end - begin);
+    auto const piece = [&](tensor_ref const& x) { return across < 0 ? x : slice_view(x, across, begin, end - begin); };
+    tensor_ref const sums = piece(to.sums), from = piece(source);
+    bool const compensates = to.lost.data != nullptr;
+    tensor_ref const lost = compensates ? piece(to.lost) : tensor_ref{};
     for (std::int64_t i = 0; i < n; ++i) {
-      tensor_ref const place = slice_view(to, axis, at[i * step], 1);
-      map(b, sum, place, place, slice_view(from, axis, i, 1));
+      tensor_ref const place = slice_view(sums, axis, at[i * step], 1), terms = slice_view(from, axis, i, 1);
+      if (compensates) add_compensated(place, slice_view(lost, axis, at[i * step], 1), terms);
+      else map(b, sum, place, place, terms);
     }
   });
 }
 }  // namespace detail
 
 /// out = in, then out[..., index[i], ...] = sum(out[..., index[i], ...], source[..., i, ...]) along `axis`, in the order
-/// of i; `sum` is a functor that adds two numbers (a map that the program has already). Of bf16 and f16 the sums are f32
-/// in the workspace (full_sums_workspace). Throws neap::error if a number is outside.
+/// of i; `sum` is a functor that adds two numbers (a map that the program has already). Floats are added as numbered_sums
+/// says, in its workspace for index.count() terms. Throws neap::error if a number is outside.
 template <class Backend, class F>
 void index_add(Backend& b, F const& sum, tensor_ref const& out, tensor_ref const& in, tensor_ref const& index,
                tensor_ref const& source, int axis, void* workspace) {
   detail::check_numbers(index, in.dims[axis], "index_add");
   if (source.count() == 0) return copy(b, out, in);
-  tensor_ref const sums = full_sums(out, workspace);
-  if (is_low(out.element)) cast(b, sums, in);
-  else copy(b, sums, in);
-  detail::add_parts(b, sum, sums, index, source, axis);
-  if (is_low(out.element)) cast(b, out, sums);
+  numbered_sums const to = numbered_sums_of(out, index.count(), workspace);
+  if (is_low(out.element)) cast(b, to.sums, in);
+  else copy(b, to.sums, in);
+  if (to.lost.data != nullptr) fill(b, to.lost, 0);
+  detail::add_parts(b, sum, to, index, source, axis);
+  if (is_low(out.element)) cast(b, out, to.sums);
 }
 
 /// out[..., k] = 1 where k is ids[...], else 0; ids of i64 and out are dense. Throws neap::error if an id is none of the

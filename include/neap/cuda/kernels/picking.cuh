@@ -81,14 +81,16 @@ void pick_on_device(B& b, tensor_ref const& out, tensor_ref const& in, tensor_re
   });
 }
 
-/// to[..., index[k], ...] += from[..., k, ...] along an axis, in the order of k, computed in C. A thread does a line.
+/// to[..., index[k], ...] += from[..., k, ...] along an axis, in the order of k, computed in C; compensated where there
+/// is `lost` (add_compensated). A thread does a line.
 template <class C>
 struct scatter_lines {
   static constexpr bool whole_blocks = true;
   static constexpr std::int64_t chunk = cuda_block_threads;
-  gather_lines w;
+  gather_lines w, of_lost;
   std::int64_t const* index;
   std::byte *to, *from;
+  C* lost;
   std::int64_t extent;
   dtype sum, element;  // of `to` and `from`
   std::int64_t sum_size, size;
@@ -100,32 +102,47 @@ struct scatter_lines {
     b.each(left < chunk ? left : chunk, [self, first](std::int64_t i) {
       gather_lines const& lines = self->w;
       std::int64_t at = 0, target = 0, source = 0;
+      C* errors = nullptr;
+      if (self->lost != nullptr) {
+        self->of_lost.place(first + i, at, target, source);
+        errors = self->lost + target;
+      }
       lines.place(first + i, at, target, source);
       for (std::int64_t k = 0; k < lines.length; ++k) {
         std::int64_t const number = self->index[at + k * lines.a_step];
         if (number < 0 || number >= self->extent) continue;
         std::byte* const y = self->to + (target + number * lines.b_step) * self->sum_size;
         std::byte const* const x = self->from + (source + k * lines.c_step) * self->size;
-        store_element(y, self->sum, load_element<C>(y, self->sum) + load_element<C>(x, self->element));
+        C sum = load_element<C>(y, self->sum);
+        C const term = load_element<C>(x, self->element);
+        if (errors != nullptr) add_compensated(sum, errors[number * self->of_lost.b_step], term);
+        else sum += term;
+        store_element(y, self->sum, sum);
       }
     });
   }
 };
 
 template <class B>
-void scatter_on_device(B& b, tensor_ref const& out, tensor_ref const& in, tensor_ref const& index, int axis) {
+void scatter_on_device(B& b, numbered_sums const& to, tensor_ref const& in, tensor_ref const& index, int axis) {
+  tensor_ref const& out = to.sums;
   with_type(out.element, [](auto) {});
   gather_lines const w{index, out, in, axis, "scatter_add"};
+  gather_lines of_lost = w;
+  if (to.lost.data != nullptr) of_lost = {index, to.lost, in, axis, "scatter_add"};
   auto const run = [&](auto tag) {
-    scatter_lines<typename decltype(tag)::type> const k{w,
-                                                        index.as<std::int64_t const>(),
-                                                        static_cast<std::byte*>(out.data),
-                                                        static_cast<std::byte*>(in.data),
-                                                        out.dims[axis],
-                                                        out.element,
-                                                        in.element,
-                                                        size_of(out.element),
-                                                        size_of(in.element)};
+    using C = typename decltype(tag)::type;
+    scatter_lines<C> const k{w,
+                             of_lost,
+                             index.as<std::int64_t const>(),
+                             static_cast<std::byte*>(out.data),
+                             static_cast<std::byte*>(in.data),
+                             static_cast<C*>(to.lost.data),
+                             out.dims[axis],
+                             out.element,
+                             in.element,
+                             size_of(out.element),
+                             size_of(in.element)};
     launch_in_chunks(b, w.lines, k);
   };
   if (out.element == dtype::f64) run(type_tag<double>{});
@@ -309,20 +326,20 @@ void run(B& b, index_select const& op, kernel_arguments const& a) {
 
 template <device_backend B>
 void run(B& b, scatter_add const& op, kernel_arguments const& a) {
-  tensor_ref const sums = neap::full_sums(a.out[0], a.workspace);
-  neap::fill(b, sums, 0);
-  neap::detail::scatter_on_device(b, sums, a.in[0], a.in[1], detail::plain_axis(op.axis, a.in[0].rank()));
-  if (is_low(a.out[0].element)) neap::cast(b, a.out[0], sums);
+  numbered_sums const to = op.cleared_sums(b, a);
+  neap::detail::scatter_on_device(b, to, a.in[0], a.in[1], detail::plain_axis(op.axis, a.in[0].rank()));
+  if (is_low(a.out[0].element)) neap::cast(b, a.out[0], to.sums);
 }
 template <device_backend B>
 void run(B& b, index_add const& op, kernel_arguments const& a) {
   int const axis = detail::plain_axis(op.axis, a.in[0].rank());
-  tensor_ref const sums = neap::full_sums(a.out[0], a.workspace);
+  numbered_sums const to = neap::numbered_sums_of(a.out[0], a.in[1].count(), a.workspace);
   bool const rounds = is_low(a.out[0].element);
-  if (rounds) neap::cast(b, sums, a.in[0]);
-  else neap::copy(b, sums, a.in[0]);
-  neap::detail::scatter_on_device(b, sums, a.in[2], neap::detail::numbers_through(a.in[1], a.in[2], axis), axis);
-  if (rounds) neap::cast(b, a.out[0], sums);
+  if (rounds) neap::cast(b, to.sums, a.in[0]);
+  else neap::copy(b, to.sums, a.in[0]);
+  if (to.lost.data != nullptr) neap::fill(b, to.lost, 0);
+  neap::detail::scatter_on_device(b, to, a.in[2], neap::detail::numbers_through(a.in[1], a.in[2], axis), axis);
+  if (rounds) neap::cast(b, a.out[0], to.sums);
 }
 
 template <device_backend B>

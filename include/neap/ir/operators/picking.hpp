@@ -66,9 +66,18 @@ struct scatter_add {
   static constexpr auto attributes() {
     return std::array{field<&scatter_add::axis>("axis"), field<&scatter_add::extent>("extent")};
   }
+  /// How many terms a place may get.
+  std::int64_t terms(shape const& index) const { return index[detail::plain_axis(axis, index.rank())]; }
+  template <class Backend>
+  numbered_sums cleared_sums(Backend& b, kernel_arguments const& a) const {
+    numbered_sums const to = neap::numbered_sums_of(a.out[0], terms(a.in[1].dims), a.workspace);
+    neap::fill(b, to.sums, 0);
+    if (to.lost.data != nullptr) neap::fill(b, to.lost, 0);
+    return to;
+  }
   void infer(shape_context& c) const;
   void relate(dim_context& c) const;
-  bytes_t workspace(work_context const& c) const { return neap::full_sums_workspace(c.out[0].type); }
+  bytes_t workspace(work_context const& c) const;
   void gradient(gradient_context& c) const;
 };
 template <class Backend>
@@ -77,10 +86,9 @@ void run(Backend& b, gather const& op, kernel_arguments const& a) {
 }
 template <class Backend>
 void run(Backend& b, scatter_add const& op, kernel_arguments const& a) {
-  tensor_ref const sums = neap::full_sums(a.out[0], a.workspace);
-  neap::fill(b, sums, 0);
-  neap::scatter_add(b, sums, a.in[0], a.in[1], static_cast<int>(op.axis));
-  if (is_low(a.out[0].element)) neap::cast(b, a.out[0], sums);
+  numbered_sums const to = op.cleared_sums(b, a);
+  neap::scatter_add(b, to, a.in[0], a.in[1], static_cast<int>(op.axis));
+  if (is_low(a.out[0].element)) neap::cast(b, a.out[0], to.sums);
 }
 
 namespace detail {
@@ -109,7 +117,7 @@ struct index_add {
   void infer(shape_context& c) const;
   void relate(dim_context& c) const;
   work cost(work_context const& c) const;
-  bytes_t workspace(work_context const& c) const { return neap::full_sums_workspace(c.out[0].type); }
+  bytes_t workspace(work_context const& c) const;
   void gradient(gradient_context& c) const;
 };
 template <class Backend>

@@ -103,6 +103,10 @@ NEAP_FUNC void scatter_add::relate(dim_context& c) const {
       else c.reduced(j, i, 0);
 }
 
+NEAP_FUNC bytes_t scatter_add::workspace(work_context const& c) const {
+  return neap::numbered_sums_workspace(c.out[0].type, terms(c.in[1].type.dims));
+}
+
 NEAP_FUNC void scatter_add::gradient(gradient_context& c) const {
   if (c.wants(0)) c.give(0, c.emit(gather{axis}, {c.grad(), c.in(1)}));
 }
@@ -168,6 +172,10 @@ NEAP_FUNC work index_add::cost(work_context const& c) const {
   work w = detail::streaming_work(c, 0);
   w.flops = static_cast<double>(c.in[2].type.count());
   return w;
+}
+
+NEAP_FUNC bytes_t index_add::workspace(work_context const& c) const {
+  return neap::numbered_sums_workspace(c.out[0].type, c.in[1].type.count());
 }
 
 NEAP_FUNC void index_add::gradient(gradient_context& c) const {
