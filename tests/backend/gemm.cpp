@@ -1,5 +1,7 @@
 #include <neap/backend/gemm.hpp>
 
+#include "../support/sanitized.hpp"
+
 #include <neap/core/philox.hpp>
 
 #include <cmath>
@@ -55,7 +57,7 @@ void check(neap::gemm_shape s, T alpha, T beta) {
 
 TEST_CASE("gemm agrees with the definition, on any number of threads and at any address") {
   neap::random_stream draw{42};
-  for (int i = 0; i < 24; ++i) {
+  for (int i = 0; i < neap::testing::cases(24); ++i) {
     auto s = neap::gemm_shape::dense(1 + draw.below(70), 1 + draw.below(70), 1 + draw.below(70), draw.below(2),
                                      draw.below(2));
     s.lda += draw.below(3), s.ldb += draw.below(3), s.ldc += draw.below(3);
@@ -77,7 +79,7 @@ TEST_CASE("gemm cuts rows, columns and long inner extents") {
 
 TEST_CASE("large products: every transposition, edges of tiles and blocks, rows further apart, sums onto C") {
   neap::random_stream draw{43};
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < neap::testing::cases(12); ++i) {
     auto s = neap::gemm_shape::dense(100 + draw.below(400), 100 + draw.below(300), 250 + draw.below(300), i & 1, i & 2);
     s.lda += draw.below(20), s.ldb += draw.below(20), s.ldc += draw.below(20);
     check<float>(s, 1.f, i & 4 ? 1.f : 0.f);
@@ -89,7 +91,7 @@ TEST_CASE("large products: every transposition, edges of tiles and blocks, rows 
 TEST_CASE("a part of a product has the bits that it has in the whole, on any number of threads") {
   neap::random_stream draw{43};
   int cut = 0;
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < neap::testing::cases(40); ++i) {
     std::int64_t const longest = 1 << (7 + draw.below(6));
     std::int64_t m = longest + draw.below(50), n = 1 + draw.below(300), k = 1 + draw.below(150);
     if (draw.below(2)) std::swap(m, n);
@@ -117,7 +119,7 @@ TEST_CASE("a part of a product has the bits that it has in the whole, on any num
 
 TEST_CASE("large f32 products are as exact as sums of f32 products one by one, of numbers of any size") {
   neap::random_stream draw{44};
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < neap::testing::cases(16); ++i) {
     std::int64_t const m = 64 + draw.below(120), n = 64 + draw.below(200), k = 400 + draw.below(900);
     auto const s = neap::gemm_shape::dense(m, n, k, draw.below(2), draw.below(2));
     auto a = numbers<float>(m * k, 10 + static_cast<std::uint64_t>(i)), b = numbers<float>(k * n, 3);
@@ -153,7 +155,7 @@ TEST_CASE("large f32 products are as exact as sums of f32 products one by one, o
 TEST_CASE("infinities, NaNs and numbers near the largest mean in large products what they mean in small ones") {
   constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   neap::random_stream draw{45};
-  for (int i = 0; i < 24; ++i) {
+  for (int i = 0; i < neap::testing::cases(24); ++i) {
     std::int64_t const m = 130 + draw.below(60), n = 130 + draw.below(60), k = 128 + draw.below(60);
     bool const ta = draw.below(2), tb = draw.below(2);
     auto const s = neap::gemm_shape::dense(m, n, k, ta, tb);

@@ -1,5 +1,6 @@
 #include <neap/backend/kernels/reduce.hpp>
 
+#include "../support/sanitized.hpp"
 #include "testing.hpp"
 
 #include <doctest/doctest.h>
@@ -40,7 +41,7 @@ TEST_CASE("reductions of random views over random axes") {
   random_stream r{1};
   host_backend one{1}, many{3};
   shape const large[] = {{300, 700}, {7, 90000}, {90000, 7}, {20, 3, 50, 40}, {200000}, {1, 200000}, {2, 300, 300}};
-  for (int round = 0; round < 700; ++round) {
+  for (int round = 0; round < neap::testing::cases(700); ++round) {
     dtype const t = all_types[round % 7];
     shape const s = round % 10 == 0 ? large[round / 10 % 7] : random_shape(r, 5);
     bool const big = elements(s) > 10000;

@@ -91,7 +91,7 @@ void check_sizes(double limit, std::vector<std::int64_t> const& sizes, Make cons
   training_options const options{.clip_norm = 0.5};
   auto const step = training_step(planned, make(sizes.front(), 0), mse{}, optimizer, options);
   search_options o;
-  o.iterations = 400;
+  o.iterations = sanitized ? 60 : 400;
   auto const found = optimize(step, default_moves, o, memory_limit::of_original(limit));
   host_backend backend(1);
   trainer run(step, found.placed, backend,

@@ -19,6 +19,7 @@
 
 #include "../support/files.hpp"
 #include "../support/message.hpp"
+#include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
@@ -261,6 +262,7 @@ TEST_CASE("mixed precision: other sizes of batches, and a training that was save
 }
 
 TEST_CASE("mixed precision: losses over 100 steps are those of f32 to the noise of a seed") {
+  if (neap::testing::sanitized) return;  // nothing but long
   auto const losses = [](auto& model, auto const& batch, std::uint64_t seed, std::optional<mixed> low) {
     initialise(model, seed);
     training_state state;

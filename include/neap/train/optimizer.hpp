@@ -14,6 +14,7 @@
 #include <neap/model/functions/movement.hpp>
 #include <neap/model/functions/random.hpp>
 #include <neap/model/parameter.hpp>
+#include <neap/model/parameters.hpp>
 #include <neap/train/path_pattern.hpp>
 #include <neap/train/scheduled.hpp>
 

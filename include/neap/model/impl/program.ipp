@@ -4,6 +4,7 @@
 #include <neap/model/program.hpp>
 
 #include <neap/core/separate_compilation.hpp>
+#include <neap/model/apply.hpp>
 
 namespace neap::inline v0::detail {
 

@@ -4,6 +4,8 @@
 #include <neap/model/functions/picking.hpp>
 
 #include <neap/core/separate_compilation.hpp>
+#include <neap/model/functions/comparison.hpp>
+#include <neap/model/functions/elementwise.hpp>
 
 namespace neap::inline v0 {
 
