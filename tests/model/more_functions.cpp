@@ -574,6 +574,30 @@ TEST_CASE("batch norm of rows and sequences") {
        "batch_norm1d: takes (batch, channels)");
 }
 
+TEST_CASE("causal attention of the last queries to a cache of keys") {
+  auto const close = [](tensor const& a, tensor const& b) {
+    CHECK(a.shape() == b.shape());
+    same(a.values<double>(), b.values<double>(), 1e-10);
+  };
+  op::attention const causal{.causal = true};
+  for (std::int64_t heads : {2, 6})  // of queries; 2 of keys
+    for (std::int64_t last : {1, 2, 4, 5}) {
+      tensor const q = random({3, heads, 5, 4}, 1), k = random({3, 2, 5, 4}, 2), v = random({3, 2, 5, 3}, 3);
+      tensor const all = attention(q, k, v, causal), ends = slice(q, 2, 5 - last, 5);
+      close(attention(ends, k, v, causal), slice(all, 2, 5 - last, 5));
+      if (heads != 2) continue;
+      close(plain_attention(ends, k, v, causal), slice(all, 2, 5 - last, 5));
+      tensor const everything = tensor::from(std::vector<bool>(15, true), {3, 5});
+      close(masked_attention(ends, k, v, everything, causal), slice(all, 2, 5 - last, 5));
+    }
+  check_gradients([&](auto const& in) { return attention(in[0], in[1], in[2], causal); },
+                  {random({1, 4, 2, 3}, 1), random({1, 2, 5, 3}, 2), random({1, 2, 5, 2}, 3)});
+  tensor const many = random({1, 2, 5, 4}, 1), few = random({1, 2, 3, 4}, 2);
+  for (auto const &f : {+[](tensor const& a, tensor const& b) { return attention(a, b, b, {.causal = true}); },
+                        +[](tensor const& a, tensor const& b) { return plain_attention(a, b, b, {.causal = true}); }})
+    CHECK(message_of([&] { f(many, few); }).find("causal: there are 5 queries, and 3 keys") != std::string::npos);
+}
+
 TEST_CASE("attention under masks, and to another sequence") {
   tensor const q = random({2, 2, 3, 4}, 1), k = random({2, 2, 5, 4}, 2), v = random({2, 2, 5, 4}, 3);
   tensor const everything = tensor::from(std::vector<bool>(10, true), {2, 5});
