@@ -406,7 +406,11 @@ class compiled_base {
     std::string why;
     bool for_now = false;  // another call is under way
   };
-  static std::string refusal(error const& e) { return std::string("no plan runs it: ") + e.what(); }
+  static std::string refusal(error const& e) {
+    std::string_view why = e.what(), own = "compile: ";
+    if (auto const at = why.find(own); at != why.npos) why.remove_prefix(at + own.size());
+    return "no plan runs it: " + std::string(why);
+  }
   struct stage_plan {
     captured_stage captured;
     std::optional<plan<graph>> planned;  // none: no operators

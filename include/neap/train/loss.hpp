@@ -22,6 +22,7 @@
 namespace neap::inline v0 {
 
 /// The mean over rows of -log softmax(logits)[target]; rows whose target is `ignored` do not count.
+/// NaN, as in PyTorch, where no row counts: execution_options::watch names such a step.
 /// With label smoothing s the target is 1 - s of the class and s / classes of each.
 struct cross_entropy {
   std::int64_t ignored = -100;
