@@ -3,7 +3,6 @@
 #include <neap/optimize/optimize.hpp>
 
 #include "../support/quality_row.hpp"
-#include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
@@ -56,13 +55,11 @@ TEST_CASE("a search with more iterations begins with what one with fewer did, an
   for (auto const& g : graphs) {
     if (g.name != "nested3" && g.name != "chain200" && g.name != "random_model3" && g.name != "u80") continue;
     for (auto const& [memory, latency] : tried) {
-      if (testing::sanitized && memory != 0.4) continue;
       CAPTURE(g.name);
       CAPTURE(memory);
       CAPTURE(latency);
       auto before = search(g, memory, latency, 50);
       for (std::size_t const iterations : {200, 1000, 4000}) {
-        if (testing::sanitized && iterations > 1000) continue;
         CAPTURE(iterations);
         auto now = search(g, memory, latency, iterations);
         CHECK(begins_with(now.trail, before.trail));
@@ -87,7 +84,7 @@ TEST_CASE("the best before is not lost where its transfers can be hidden better 
 }
 
 TEST_CASE("a limit in seconds only cuts") {
-  std::size_t const many = testing::sanitized ? 2000 : 6000;
+  std::size_t const many = 6000;
   auto const graphs = testing::quality_graphs(NEAP_SOURCE_DIR);
   for (auto const& g : graphs) {
     if (g.name != "nested4" && g.name != "mixed120") continue;
@@ -109,7 +106,6 @@ TEST_CASE("threads change neither candidates nor answers, wherever iterations en
   for (auto const& g : graphs) {
     if (g.name != "nested3" && g.name != "random_model1") continue;
     for (std::size_t const iterations : {37, 500, 1501}) {
-      if (testing::sanitized && iterations > 500) continue;
       auto const one = search(g, 0.4, 0, iterations),
                  three = search(g, 0.4, 0, iterations, std::chrono::hours(1000), 3);
       CHECK(one.trail == three.trail);

@@ -4,7 +4,6 @@
 #include <neap/optimize/policy_text.hpp>
 
 #include "../support/quality_row.hpp"
-#include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
@@ -49,7 +48,6 @@ TEST_CASE("a search with any stage off is right, and most stages judge candidate
   for (auto const* name : {"nested3", "random_model1"}) {
     auto const g = graph_named(name);
     for (double const memory : {0.5, 0.0}) {
-      if (testing::sanitized && switches > 0) continue;
       auto const usual = search(g, {}, memory, 2000);
       for (auto const& n : numbers_of({})) {
         if (!n.name.ends_with(".on")) continue;
@@ -110,11 +108,10 @@ TEST_CASE("any other number of 0 or 1 ends in a right answer") {
     for (double const value : {0.0, 1.0}) {
       search_policy policy;
       set_number(policy, n.name, value);
-      if (!wrong_number(policy).empty() || (testing::sanitized && value > 0)) continue;
+      if (!wrong_number(policy).empty()) continue;
       CAPTURE(n.name);
       CAPTURE(value);
       for (double const memory : {0.6, 0.0}) {
-        if (testing::sanitized && memory > 0) continue;
         auto const found = search(g, policy, memory, 100);
         CHECK(verify_plan(g.program, found.placed, given_or{roofline::h100_like()}));
       }

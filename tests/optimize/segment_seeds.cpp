@@ -9,7 +9,6 @@
 #include "../support/deep_graph.hpp"
 #include "../support/opaque_graph.hpp"
 #include "../support/plain_checkpointing.hpp"
-#include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
@@ -31,11 +30,9 @@ void check_beside_plain(deep_options const& o) {
   for (auto const& p : plain) least = std::min(least, p.peak);
   REQUIRE(least < original.peak_bytes / 2);
   for (int part : {100, 60, 30, 10, 3, 0}) {
-    if (sanitized && part != 60 && part != 0) continue;
     auto const limit = least + (original.peak_bytes - least) * part / 100;
     CAPTURE(part);
-    auto const found =
-        optimize(m.program, rematerialize{} | truncate(8), limited(limit, sanitized ? 300 : 1200), given_latencies{});
+    auto const found = optimize(m.program, rematerialize{} | truncate(8), limited(limit, 1200), given_latencies{});
     CHECK_MESSAGE(found.fits, found.why_not());
     auto const verdict = verify_plan(m.program, found.placed);
     CHECK_MESSAGE(verdict.ok(), verdict.message());
@@ -97,7 +94,6 @@ TEST_CASE("uniform chains: within 2 % of the best schedule") {
   graph const g(std::move(edit).finish());
   auto const fewest = revolve(n, n);
   for (int room : {100, 70, 50, 35, 25, 20, 17}) {
-    if (sanitized && room % 4) continue;
     // Beside `room` results: the input, and the gradients on both sides of an op.
     auto const found = optimize(g, rematerialize{} | truncate(8), limited((room + 3) * 1024, 1500), given_latencies{});
     CAPTURE(room);
@@ -121,8 +117,7 @@ TEST_CASE("a step over several batches: each is recomputed as one alone is") {
       CAPTURE(transformer);
       CAPTURE(part);
       auto const found = [&](deep_model const& m, bytes_t limit) {
-        return optimize(m.program, rematerialize{} | truncate(8), limited(limit, sanitized ? 300 : 900),
-                        given_latencies{});
+        return optimize(m.program, rematerialize{} | truncate(8), limited(limit, 900), given_latencies{});
       };
       auto const alone = found(one, peak_of(one) * part / 100);
       REQUIRE_MESSAGE(alone.fits, alone.why_not());
@@ -177,7 +172,7 @@ TEST_CASE("a poor order does not take the budget of a better one") {
 
 TEST_CASE("an answer whose addresses and time are within the limits fits, and no other") {
   int fit = 0, others = 0, fragmented = 0;
-  for (std::uint64_t seed = 0; seed < (sanitized ? 20 : 400); ++seed) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
     auto const g = opaque_graph(seed, 30);
     for (double part : {0.95, 0.85, 0.75, 0.6}) {
       search_options o;
@@ -194,7 +189,7 @@ TEST_CASE("an answer whose addresses and time are within the limits fits, and no
       fragmented += found.placed.arena_bytes > peak + peak / 200;
     }
   }
-  int const enough = sanitized ? 8 : 50;
+  int const enough = 50;
   CHECK(fit > enough);
   CHECK(others > enough);
   CHECK(fragmented * 200 <= fit + others);

@@ -17,7 +17,6 @@
 #include "../support/message.hpp"
 #include "../support/nested_skips.hpp"
 #include "../support/random_model.hpp"
-#include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
@@ -60,7 +59,6 @@ TEST_CASE("a solver alone, judged by the search: what it takes is within the lim
     for (auto const& which : {solver_choice{.rotor = true}, solver_choice{.hierarchy = true}, all_solvers}) {
       seconds_t last = 0;
       for (int part : {80, 60, 40, 25}) {
-        if (sanitized && part != 40) continue;
         auto options = limited(original.peak_bytes * part / 100, 1000);
         options.set(solver_seeds(which));
         auto const found = optimize(g, no_moves{}, options, given_latencies{});
@@ -200,7 +198,6 @@ TEST_CASE("with a link blocks' values leave: quicker plans under the same limit,
     double const link = 2 * static_cast<double>(all) / original.latency;
     auto const device = linked(link);
     for (int part : {60, 40, 25}) {
-      if (testing::sanitized && part != 40) continue;
       CAPTURE(part);
       auto options = limited(original.peak_bytes * part / 100, 1000);
       auto const plan = [&](auto const& moves, solver_choice const& which) {
@@ -222,7 +219,7 @@ TEST_CASE("with a link blocks' values leave: quicker plans under the same limit,
 
 TEST_CASE("a program that is no chain: the solver alone drops skips, and meets limits of memory and of latency") {
   std::size_t graphs = 0;
-  for (std::uint64_t seed = 1; seed <= (sanitized ? 1u : 2u); ++seed) {
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
     CAPTURE(seed);
     auto const g = nested_skips({.depth = 3, .layers = 3, .plain = true, .seed = seed});
     auto const original = plain(g);
@@ -248,7 +245,7 @@ TEST_CASE("a program that is no chain: the solver alone drops skips, and meets l
     check_plan(g, found);
     CHECK(found.best.result.peak_bytes < original.peak_bytes * 85 / 100);
   }
-  CHECK(graphs >= (sanitized ? 2 : 4));
+  CHECK(graphs >= 4);
 }
 
 TEST_CASE("a solver alone: a larger limit has no slower plan") {
@@ -272,8 +269,8 @@ TEST_CASE("a solver alone: a larger limit has no slower plan") {
     CHECK(fitting >= parts.size() / 2);
   };
   std::vector<int> parts;
-  for (int part = 34; part <= 94; part += sanitized ? 20 : 4) parts.push_back(part);
-  for (std::uint64_t seed = 1; seed <= (sanitized ? 1u : 3u); ++seed) {
+  for (int part = 34; part <= 94; part += 4) parts.push_back(part);
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     CAPTURE(seed);
     check(nested_skips({.depth = 2, .layers = 2, .plain = true, .seed = seed}), {.hierarchy = true, .work = 10'000},
           parts);
@@ -286,7 +283,7 @@ TEST_CASE("a solver alone: a larger limit has no slower plan") {
 }
 
 TEST_CASE("a solver alone: what is reached for a smaller limit fits where it is asked for") {
-  for (std::uint64_t seed = 1; seed <= (sanitized ? 1u : 4u); ++seed) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     CAPTURE(seed);
     auto const g = nested_skips({.depth = 4, .layers = 3, .plain = true, .seed = seed});
     auto const ask = [&](bytes_t limit) {
@@ -323,8 +320,7 @@ TEST_CASE("the search goes on from solvers' plans, and the same candidates give 
   auto const g = deep({.layers = 100, .mixed = true});
   auto const original = plain(g);
   for (int part : {50, 20}) {
-    if (testing::sanitized && part == 50) continue;
-    auto options = limited(original.peak_bytes * part / 100, testing::sanitized ? 150 : 600);
+    auto options = limited(original.peak_bytes * part / 100, 600);
     auto const alone = optimize(g, rematerialize{} | truncate(8), options, given_latencies{});
     options.set(solver_seeds());
     auto const found = optimize(g, rematerialize{} | truncate(8), options, given_latencies{});
@@ -338,7 +334,7 @@ TEST_CASE("the search goes on from solvers' plans, and the same candidates give 
 }
 
 TEST_CASE("programs of the DSL, where there is nothing to solve, too") {
-  for (std::uint64_t seed = 0; seed < cases(60u); ++seed) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
     auto const g = random_model(seed, 25);
     search_options options;
