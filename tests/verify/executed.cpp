@@ -423,7 +423,7 @@ std::optional<candidate<graph>> made_wrong(candidate<graph> const& c, random_str
 TEST_CASE("plans compute what the file's nodes do, executed at their offsets") {
   auto const moves = chain(neap::fission{} | truncate(6), default_moves | truncate(12), reorder{} | truncate(4));
   std::size_t plans = 0, parts = 0, stores = 0, accepted = 0, refused = 0;
-  for (std::uint64_t seed = 0; plans < cases(2000u); ++seed) {
+  for (std::uint64_t seed = 0; plans < neap::testing::cases(2000u); ++seed) {
     CAPTURE(seed);
     auto const file = file_maker(seed).file;
     io::graph_file_options options;
@@ -458,10 +458,10 @@ TEST_CASE("plans compute what the file's nodes do, executed at their offsets") {
       c = judged(std::move(next->graph), std::move(next->order));
     }
   }
-  CHECK(parts > cases(1000u));
-  CHECK(stores > cases(100u));
-  CHECK(refused > cases(500u));
-  CHECK(accepted > cases(10u));
+  CHECK(parts > neap::testing::cases(1000u));
+  CHECK(stores > neap::testing::cases(100u));
+  CHECK(refused > neap::testing::cases(500u));
+  CHECK(accepted > neap::testing::cases(10u));
   MESSAGE(plans << " plans, " << parts << " parts, " << stores << " stores, " << accepted << " accepted, " << refused
                 << " refused");
 }

@@ -113,11 +113,11 @@ struct scatter_lines {
         if (number < 0 || number >= self->extent) continue;
         std::byte* const y = self->to + (target + number * lines.b_step) * self->sum_size;
         std::byte const* const x = self->from + (source + k * lines.c_step) * self->size;
-        C sum = load_element<C>(y, self->sum);
+        C total = load_element<C>(y, self->sum);
         C const term = load_element<C>(x, self->element);
-        if (errors != nullptr) add_compensated(sum, errors[number * self->of_lost.b_step], term);
-        else sum += term;
-        store_element(y, self->sum, sum);
+        if (errors != nullptr) add_compensated(total, errors[number * self->of_lost.b_step], term);
+        else total += term;
+        store_element(y, self->sum, total);
       }
     });
   }
