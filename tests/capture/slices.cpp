@@ -55,9 +55,8 @@ TEST_CASE("minibatches that are parts of a tensor share a graph") {
     CHECK(compare_parts(doubled, 5, [](tensor const& x, int i) { return std::tuple{slice(x, 1, i, i + 2)}; }) == 1);
   }
   SUBCASE("turned") {
-    CHECK(compare_parts(doubled, 9, [](tensor const& x, int i) {
-            return std::tuple{transpose(rows(x, 4 * i, 3))};
-          }) == 1);
+    CHECK(compare_parts(doubled, 9, [](tensor const& x, int i) { return std::tuple{transpose(rows(x, 4 * i, 3))}; }) ==
+          1);
   }
   SUBCASE("a training step") {
     deep model = new_deep(), plain = model;
