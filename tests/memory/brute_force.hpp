@@ -17,7 +17,7 @@ namespace neap_memory_test {
 
 using neap::usage_record;
 
-inline constexpr int rounds = neap::testing::sanitized ? 2000 : 100000;
+inline constexpr int rounds = neap::testing::sanitized ? 5000 : 100000;
 
 /// Every offset of every record, byte by byte on a small board: bit b of board[t] is byte b at moment t.
 /// Heights up to 63, moments 0 to 9.
