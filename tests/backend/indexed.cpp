@@ -54,3 +54,20 @@ TEST_CASE("parts picked and added to: any type, layout and axis, on any number o
     CHECK(near(sums, total, tolerance(t)));
   }
 }
+
+TEST_CASE("sums of many whole numbers by number are exact") {
+  host_backend b{2};
+  for (dtype t : {dtype::i64, dtype::i32})
+    for (std::int64_t columns : {1, 40}) {
+      std::int64_t const n = 50, large = (std::int64_t{1} << 24) + 1;
+      owned source{t, {n, columns}}, x{t, {2, columns}}, sums{t, {2, columns}}, index{dtype::i64, {n}};
+      for (std::int64_t i = 0; i < n; ++i) index.ref.as<std::int64_t>()[i] = 1;
+      fill(b, source, static_cast<double>(large)), fill(b, x, 1);
+      std::vector<double> room(static_cast<std::size_t>(numbered_sums_workspace({t, {2, columns}}, n) / 8 + 1));
+      index_add(b, plus{}, sums, x, index, source, 0, room.data());
+      std::vector<double> expected(static_cast<std::size_t>(2 * columns), 1);
+      for (std::int64_t c = columns; c < 2 * columns; ++c)
+        expected[static_cast<std::size_t>(c)] += static_cast<double>(n * large);
+      CHECK(values(sums) == expected);
+    }
+}

@@ -137,10 +137,14 @@ struct numbered_sums {
   tensor_ref sums;  // `out`, or of bf16 and f16 as f32: they are rounded once, at the end
   tensor_ref lost;  // of f32 sums of more than sum_run terms: what add_compensated keeps, 0 at first; else without data
 };
+namespace detail {
+inline bool is_compensated(dtype out, std::int64_t terms) {
+  return is_floating(out) && out != dtype::f64 && terms > sum_run;
+}
+}  // namespace detail
 /// Bytes of workspace where a place may get so many terms.
 inline bytes_t numbered_sums_workspace(tensor_type const& out, std::int64_t terms) {
-  if (computed_in(out.element) != dtype::f32) return 0;
-  return checked_mul(out.count(), (is_low(out.element) ? 4 : 0) + (terms > sum_run ? 4 : 0));
+  return checked_mul(out.count(), (is_low(out.element) ? 4 : 0) + (detail::is_compensated(out.element, terms) ? 4 : 0));
 }
 inline numbered_sums numbered_sums_of(tensor_ref const& out, std::int64_t terms, void* workspace) {
   auto* next = static_cast<float*>(workspace);
@@ -151,7 +155,7 @@ inline numbered_sums numbered_sums_of(tensor_ref const& out, std::int64_t terms,
   };
   numbered_sums s{out, {}};
   if (is_low(out.element)) s.sums = more();
-  if (computed_in(out.element) == dtype::f32 && terms > sum_run) s.lost = more();
+  if (detail::is_compensated(out.element, terms)) s.lost = more();
   return s;
 }
 
