@@ -362,8 +362,7 @@ inline compared_sums scatter_add_sums(host_backend& b, std::int64_t elements, su
   std::vector<std::int64_t> place(static_cast<std::size_t>(2 * n));
   for (std::size_t i = 0; i < place.size(); ++i) place[i] = static_cast<std::int64_t>(i % 7 % 3);
   auto work = room(numbered_sums_workspace({dtype::f32, {2, 3}}, n));
-  numbered_sums const sums = numbered_sums_of(to, n, work.data());
-  fill(b, sums.lost, 0);
+  numbered_sums const sums = numbered_sums_of(b, to, n, work.data());
   scatter_add(b, sums, from, {place.data(), dtype::i64, {2, n}, {n, 1}}, 1);
   compared_sums all;
   all.add(to, column_sums(n, 6, [&](auto i, auto c) {

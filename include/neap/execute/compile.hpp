@@ -983,9 +983,8 @@ class function_calls : public compiled_base {
     walk<true>(frame, to, numbers);
     detail::compiled_base::sizes const n{to.tensors.size(), to.cells.size(), to.plains.size(), to.form.size()};
     walk<false>(frame, to, numbers);
-    bool const elements_share = elements_share_.load(std::memory_order_relaxed);
     to.ask_places(takes_parts_of_storages());
-    if (elements_share) to.ask_sharing();
+    if (elements_share_.load(std::memory_order_relaxed)) to.ask_sharing();
     return n;
   }
   template <class... H, std::size_t... I>

@@ -146,7 +146,9 @@ inline bool is_compensated(dtype out, std::int64_t terms) {
 inline bytes_t numbered_sums_workspace(tensor_type const& out, std::int64_t terms) {
   return checked_mul(out.count(), (is_low(out.element) ? 4 : 0) + (detail::is_compensated(out.element, terms) ? 4 : 0));
 }
-inline numbered_sums numbered_sums_of(tensor_ref const& out, std::int64_t terms, void* workspace) {
+/// Where such sums are made; `lost` is cleared, what the sums begin with is the caller's.
+template <class Backend>
+numbered_sums numbered_sums_of(Backend& b, tensor_ref const& out, std::int64_t terms, void* workspace) {
   auto* next = static_cast<float*>(workspace);
   auto const more = [&] {
     tensor_ref const t{next, dtype::f32, out.dims, dense_strides(out.dims)};
@@ -155,7 +157,7 @@ inline numbered_sums numbered_sums_of(tensor_ref const& out, std::int64_t terms,
   };
   numbered_sums s{out, {}};
   if (is_low(out.element)) s.sums = more();
-  if (detail::is_compensated(out.element, terms)) s.lost = more();
+  if (detail::is_compensated(out.element, terms)) fill(b, s.lost = more(), 0);
   return s;
 }
 

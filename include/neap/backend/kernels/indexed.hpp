@@ -112,10 +112,9 @@ void index_add(Backend& b, F const& sum, tensor_ref const& out, tensor_ref const
                tensor_ref const& source, int axis, void* workspace) {
   detail::check_numbers(index, in.dims[axis], "index_add");
   if (source.count() == 0) return copy(b, out, in);
-  numbered_sums const to = numbered_sums_of(out, index.count(), workspace);
+  numbered_sums const to = numbered_sums_of(b, out, index.count(), workspace);
   if (is_low(out.element)) cast(b, to.sums, in);
   else copy(b, to.sums, in);
-  if (to.lost.data != nullptr) fill(b, to.lost, 0);
   detail::add_parts(b, sum, to, index, source, axis);
   if (is_low(out.element)) cast(b, out, to.sums);
 }

@@ -333,11 +333,10 @@ void run(B& b, scatter_add const& op, kernel_arguments const& a) {
 template <device_backend B>
 void run(B& b, index_add const& op, kernel_arguments const& a) {
   int const axis = detail::plain_axis(op.axis, a.in[0].rank());
-  numbered_sums const to = neap::numbered_sums_of(a.out[0], a.in[1].count(), a.workspace);
+  numbered_sums const to = neap::numbered_sums_of(b, a.out[0], a.in[1].count(), a.workspace);
   bool const rounds = is_low(a.out[0].element);
   if (rounds) neap::cast(b, to.sums, a.in[0]);
   else neap::copy(b, to.sums, a.in[0]);
-  if (to.lost.data != nullptr) neap::fill(b, to.lost, 0);
   neap::detail::scatter_on_device(b, to, a.in[2], neap::detail::numbers_through(a.in[1], a.in[2], axis), axis);
   if (rounds) neap::cast(b, a.out[0], to.sums);
 }

@@ -70,9 +70,8 @@ struct scatter_add {
   std::int64_t terms(shape const& index) const { return index[detail::plain_axis(axis, index.rank())]; }
   template <class Backend>
   numbered_sums cleared_sums(Backend& b, kernel_arguments const& a) const {
-    numbered_sums const to = neap::numbered_sums_of(a.out[0], terms(a.in[1].dims), a.workspace);
+    numbered_sums const to = neap::numbered_sums_of(b, a.out[0], terms(a.in[1].dims), a.workspace);
     neap::fill(b, to.sums, 0);
-    if (to.lost.data != nullptr) neap::fill(b, to.lost, 0);
     return to;
   }
   void infer(shape_context& c) const;
