@@ -16,23 +16,46 @@ if(NEAP_SANITIZE)
   # Thrust binds references to null policies, and means no harm; a null pointer that is used is found all the same.
   set(sanitizers -fsanitize=${NEAP_SANITIZE} -fno-sanitize=null,object-size -fno-sanitize-recover=all)
   target_compile_options(neap_program_flags INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:${sanitizers} -fno-omit-frame-pointer -g1>)
+    $<$<COMPILE_LANGUAGE:CXX>:${sanitizers} -fno-omit-frame-pointer>)
   target_link_options(neap_program_flags INTERFACE ${sanitizers})
 endif()
 if(NEAP_WERROR AND NOT (NEAP_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU"))  # it warns of what a sanitizer inserts
   target_compile_options(neap_program_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
-# A template library leaves much for the debugger that nobody reads: line tables are enough.
-target_compile_options(neap_program_flags INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Debug>>:-g1>)
+# A template library leaves much for the debugger that nobody reads: line tables are enough. Under the sanitizers they
+# take a tenth of the time, and are left out: add -DCMAKE_CXX_FLAGS=-g1 for lines in reports.
+set(debug_level -g1)
+if(NEAP_SANITIZE)
+  set(debug_level -g0)
+endif()
+target_compile_options(neap_program_flags INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Debug>>:${debug_level}>)
+
+# Programs and tests are read; empty files are made in their place, and no objects, so that a build reads all anew.
+if(NEAP_SYNTAX_ONLY)
+  set(touch "${CMAKE_COMMAND} -E touch")
+  set(CMAKE_CXX_COMPILE_OBJECT "<CMAKE_CXX_COMPILER> <DEFINES> <INCLUDES> <FLAGS> -fsyntax-only <SOURCE>")
+  set(CMAKE_CXX_LINK_EXECUTABLE "${touch} <TARGET>")
+  set(CMAKE_CXX_ARCHIVE_CREATE "${touch} <TARGET>")
+  set(CMAKE_CXX_ARCHIVE_FINISH "")
+endif()
 
 # All our programs share one compilation of the library, which takes longer than any of them.
-add_library(neap_compiled STATIC EXCLUDE_FROM_ALL)
-target_link_libraries(neap_compiled PRIVATE neap::neap neap_program_flags)
-neap_compile_apart(neap_compiled)
+if(NEAP_SYNTAX_ONLY)
+  add_library(neap_compiled INTERFACE)
+else()
+  add_library(neap_compiled STATIC EXCLUDE_FROM_ALL)
+  target_link_libraries(neap_compiled PRIVATE neap::neap neap_program_flags)
+  neap_compile_apart(neap_compiled)
+endif()
 
 add_library(neap_program_options INTERFACE)
 target_link_libraries(neap_program_options INTERFACE neap_program_flags neap_compiled)
 target_compile_definitions(neap_program_options INTERFACE NEAP_SEPARATE_COMPILATION)
+
+set(neap_fast_gpu_code "")
+if(NEAP_FAST_GPU_CODE AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  set(neap_fast_gpu_code --Ofast-compile=mid)
+endif()
 
 # neap_compiles_for_gpus(TARGET): how its .cu files are compiled.
 function(neap_compiles_for_gpus target)
@@ -44,6 +67,7 @@ function(neap_compiles_for_gpus target)
   if(NEAP_BUILD_TESTS)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--no-compress>)
   endif()
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:${neap_fast_gpu_code}>)
 endfunction()
 
 # The kernels of a GPU, once as well. The PTX serves newer GPUs, and the simulated one of the tests, which reads it as text.

@@ -8,7 +8,9 @@ function(neap_compile_apart target)
     target_sources(${target} PRIVATE ${source})
     # Under the sanitizers more optimisation takes longer to compile than it saves.
     set(level -O2)
-    if(NEAP_SANITIZE)
+    if(NEAP_SANITIZE AND part STREQUAL "model")
+      set(level -O0)  # it runs briefly
+    elseif(NEAP_SANITIZE)
       set(level -O1)
     endif()
     set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS $<$<NOT:$<CONFIG:Release,RelWithDebInfo>>:${level}>)

@@ -63,12 +63,25 @@ constexpr bool takes(std::index_sequence<I...>) {
 
 inline constexpr std::size_t most_fields = 32;
 
-/// How many initialisers an aggregate takes; more than most_fields: most_fields + 1.
-template <class T, std::size_t N = most_fields + 1>
+template <class T, std::size_t N>
+inline constexpr bool takes_initialisers = takes<T>(std::make_index_sequence<N>{});
+
+/// The most initialisers that T takes, where it takes `Known`: the members behind those need none, so the numbers that it
+/// takes have no gaps. Steps double, and are halved after the first that is too long.
+template <class T, std::size_t Known, std::size_t Step = 1, bool Doubles = true>
+constexpr std::size_t most_initialisers() {
+  if constexpr (Known + Step <= most_fields + 1 && takes_initialisers<T, Known + Step>)
+    return most_initialisers < T, Known + Step, Doubles ? 2 * Step : Step, Doubles > ();
+  else if constexpr (Step > 1) return most_initialisers<T, Known, Step / 2, false>();
+  else return Known;
+}
+/// How many initialisers an aggregate takes; more than most_fields: most_fields + 1. Members without a default need one:
+/// the least number that is taken is looked for from 0 on.
+template <class T, std::size_t N = 0>
 constexpr std::size_t initialiser_count() {
-  if constexpr (N == 0) return 0;
-  else if constexpr (takes<T>(std::make_index_sequence<N>{})) return N;
-  else return initialiser_count<T, N - 1>();
+  if constexpr (N > most_fields + 1) return 0;
+  else if constexpr (takes_initialisers<T, N>) return most_initialisers<T, N>();
+  else return initialiser_count<T, N + 1>();
 }
 
 template <class T, std::size_t... I>

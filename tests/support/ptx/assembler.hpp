@@ -6,6 +6,7 @@
 #include "memory_operations.hpp"
 #include "module.hpp"
 #include "program.hpp"
+#include "reader.hpp"
 #include "warp_operations.hpp"
 
 #include <algorithm>
@@ -1224,38 +1225,3 @@ struct assembler {
 };
 
 }  // namespace neap::testing::ptx::detail
-
-namespace neap::testing::ptx {
-
-/// The kernel, decoded. Throws ptx::error for an opcode or a name that is unknown, with its line.
-inline std::shared_ptr<kernel_code const> link(module const& m, std::string_view kernel) {
-  function_text const& f = m.kernel(kernel);
-  if (auto const it = m.linked.find(f.name); it != m.linked.end()) return it->second;
-  detail::assembler a{m};
-  a.sink = a.new_row();
-  a.k.carry_row = a.new_row();
-  a.k.name = f.name;
-  a.decode_function(f.name, f.line);
-  for (auto const& name : a.order) {
-    auto& d = a.done.at(name);
-    d.base = static_cast<int>(a.k.code.size());
-    for (auto i : d.code) {
-      if (i.kind == flow::branch) i.target += d.base;
-      if (i.kind == flow::call) i.target = a.done.at(a.callees[static_cast<std::size_t>(i.target)]).base;
-      a.k.code.push_back(i);
-    }
-    for (int const t : a.table_numbers[name])
-      for (int& target : a.k.tables[static_cast<std::size_t>(t)]) target += d.base;
-  }
-  auto const& d = a.done.at(f.name);
-  a.k.entry = d.base;
-  a.k.parameters = d.parameters;
-  a.k.shared_end = a.aligned(a.packed_shared, std::max(16u, a.k.dynamic_align)) +
-                   256 * static_cast<std::uint32_t>(a.k.shared.size());
-  for (auto const r : a.k.rows_of_dynamic_shared) a.k.row_values[r] += a.k.shared_end;
-  auto out = std::make_shared<kernel_code const>(std::move(a.k));
-  m.linked[f.name] = out;
-  return out;
-}
-
-}  // namespace neap::testing::ptx
