@@ -12,6 +12,7 @@
 #include <neap/backend/kernels/gather.hpp>
 #include <neap/backend/kernels/group_norm.hpp>
 #include <neap/backend/kernels/indexed.hpp>
+#include <neap/backend/kernels/interpolate.hpp>
 #include <neap/backend/kernels/layer_norm.hpp>
 #include <neap/backend/kernels/matmul.hpp>
 #include <neap/backend/kernels/optimizer.hpp>
@@ -22,6 +23,7 @@
 #include <neap/core/philox.hpp>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -75,6 +77,7 @@ struct compared_sums {
 struct sum_case {
   std::string name;
   std::function<compared_sums(neap::host_backend&, std::int64_t, summed_values)> run;
+  double bound = 1e-6;  // of the relative error
 };
 
 namespace sum_cases_detail {
@@ -420,6 +423,91 @@ inline compared_sums pool_sums(host_backend& b, std::int64_t elements, summed_va
   return sums;
 }
 
+/// The gradient of a filter [outs, ins / groups, k, k], from images [elements / ins / 36, ins, 6, 6]: of two outputs and
+/// two inputs at most.
+struct filter_form {
+  std::int64_t k, stride = 1, groups = 1, ins = 2, outs = 2;
+};
+inline sum_case filter_gradient_case(std::string name, filter_form f, double bound = 1e-6) {
+  return {name,
+          [=](host_backend& b, std::int64_t elements, summed_values v) {
+            std::int64_t const k = f.k, images = elements / f.ins / 36, in = f.ins / f.groups;
+            conv2d_options const o{{f.stride, f.stride}, {k / 2, k / 2}, {1, 1}, f.groups};
+            f32_tensor const x({images, f.ins, 6, 6}, v, 22);
+            f32_tensor dw({f.outs, in, k, k});
+            f32_tensor const dy(conv2d_shape(x.ref.dims, dw.ref.dims, o), v, 23);
+            auto work = room(conv2d_weight_gradient_workspace(x.ref.dims, dw.ref.dims, o, dtype::f32, b.threads()));
+            conv2d_weight_gradient(b, x, dy, dw, o, work.data());
+            std::int64_t const side = dy.ref.dims[2], few = std::min<std::int64_t>(in, 2);
+            f32_tensor some({2, few, k * k});
+            for (std::int64_t at = 0; at < 2 * few * k * k; ++at)
+              some.at[static_cast<std::size_t>(at)] =
+                  dw.at[static_cast<std::size_t>(at / (few * k * k) * in * k * k + at % (few * k * k))];
+            auto const term = [&](std::int64_t row, std::int64_t at) {
+              std::int64_t const n = row / (side * side), i = row / side % side, j = row % side;
+              std::int64_t const to = at / (few * k * k);
+              std::int64_t const from = at / (k * k) % few + to / (f.outs / f.groups) * in;
+              std::int64_t const r = i * f.stride + at / k % k - k / 2, c = j * f.stride + at % k - k / 2;
+              if (r < 0 || r >= 6 || c < 0 || c >= 6) return 0.0;
+              return x[((n * f.ins + from) * 6 + r) * 6 + c] * dy[((n * f.outs + to) * side + i) * side + j];
+            };
+            compared_sums sums;
+            sums.add(some, column_sums(images * side * side, 2 * few * k * k, term));
+            return sums;
+          },
+          bound};
+}
+
+/// Gradients of pools whose windows all reach the place in the middle of the image.
+inline compared_sums pool_gradient_sums(host_backend& b, std::int64_t elements, summed_values v) {
+  auto const w = static_cast<std::int64_t>(std::sqrt(std::sqrt(static_cast<double>(elements))));
+  pool2d_options const o{{w, w}, {1, 1}};
+  shape const image{1, 1, 2 * w - 1, 2 * w - 1}, pooled{1, 1, w, w};
+  f32_tensor const dy(pooled, v, 24);
+  f32_tensor of_mean(image), of_maximum(image), middle({2});
+  avg_pool2d_gradient(b, dy, of_mean, o);
+  std::vector<std::byte> places(static_cast<std::size_t>(bytes_of(max_pool2d_place(o), w * w)));
+  double all = 0;
+  for (std::int64_t i = 0; i < w * w; ++i) {
+    std::int64_t const tap = (w - 1 - i / w) * w + w - 1 - i % w;
+    if (max_pool2d_place(o) == dtype::u8) places[static_cast<std::size_t>(i)] = static_cast<std::byte>(tap);
+    else reinterpret_cast<std::int32_t*>(places.data())[i] = static_cast<std::int32_t>(tap);
+    all += dy[i];
+  }
+  max_pool2d_gradient(b, dy, {places.data(), max_pool2d_place(o), pooled, dense_strides(pooled)}, of_maximum, o);
+  auto const at = static_cast<std::size_t>((w - 1) * (2 * w - 1) + w - 1);
+  middle.at = {of_mean.at[at], of_maximum.at[at]};
+  compared_sums sums;
+  sums.add(middle, {all / static_cast<double>(w * w), all});
+  return sums;
+}
+
+/// Gradients of images [1, 2, 2, 2] that were resized to many elements.
+inline compared_sums resizing_gradient_sums(host_backend& b, std::int64_t elements, summed_values v) {
+  auto const side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(elements / 2)));
+  f32_tensor const dy({1, 2, side, side}, v, 25);
+  compared_sums sums;
+  auto const expect = [&](f32_tensor const& dx, auto const& weight) {
+    sums.add(dx, column_sums(side * side, 8, [&](std::int64_t at, std::int64_t to) {
+               return dy[to / 4 * side * side + at] * weight(at / side, to / 2 % 2) * weight(at % side, to % 2);
+             }));
+  };
+  f32_tensor nearest({1, 2, 2, 2}), bilinear({1, 2, 2, 2}), pooled({1, 2, 2, 2});
+  interpolate_gradient(b, dy, nearest, {});
+  expect(nearest, [&](std::int64_t i, std::int64_t to) { return i * 2 / side == to ? 1.0 : 0.0; });
+  interpolate_gradient(b, dy, bilinear, {interpolation::bilinear, true});
+  expect(bilinear, [&](std::int64_t i, std::int64_t to) {
+    double const t = static_cast<double>(i) / static_cast<double>(side - 1);
+    return to == 1 ? t : 1 - t;
+  });
+  adaptive_avg_pool2d_gradient(b, dy, pooled);
+  expect(pooled, [&](std::int64_t i, std::int64_t to) {
+    std::int64_t const begin = i * 2 / side, end = ((i + 1) * 2 + side - 1) / side;
+    return to >= begin && to < end ? 1 / static_cast<double>(end - begin) : 0.0;
+  });
+  return sums;
+}
+
 inline compared_sums running_sums(host_backend& b, std::int64_t elements, summed_values v) {
   f32_tensor const x({elements / 2, 2}, v, 17);
   f32_tensor y({elements / 2, 2}), last({2});
@@ -467,6 +555,18 @@ inline std::vector<sum_case> sum_cases() {
       optimizer_case("clipping and adafactor of 4 columns", 4, true),
       optimizer_case("clipping and adafactor of 4 rows", 4, false),
       {"adaptive_avg_pool2d to 1", pool_sums},
+      {"gradients of pools, at one place", pool_gradient_sums},
+      {"gradients of resizing 2 x 2 places", resizing_gradient_sums},
+      filter_gradient_case("conv2d filter gradient 1 x 1", {.k = 1}),
+      filter_gradient_case("conv2d filter gradient 3 x 3", {.k = 3}),
+      filter_gradient_case("conv2d filter gradient 3 x 3 of stride 2", {.k = 3, .stride = 2}),
+      filter_gradient_case("conv2d filter gradient 3 x 3 of 2 groups", {.k = 3, .groups = 2}),
+      filter_gradient_case("conv2d filter gradient 3 x 3 of 16 channels", {.k = 3, .ins = 16, .outs = 16}),
+      filter_gradient_case("conv2d filter gradient 3 x 3 of stride 2, 16 channels",
+                           {.k = 3, .stride = 2, .ins = 16, .outs = 16}),
+      // As matrix products: 256 terms stay in registers, which equal terms make the most of.
+      filter_gradient_case("conv2d filter gradient 3 x 3 of 16 to 128 channels",
+                           {.k = 3, .stride = 2, .ins = 16, .outs = 128}, 2e-6),
       {"cumsum", running_sums},
   };
 }

@@ -385,7 +385,7 @@ struct weight_gradient {
   correlation_axis h, w;
   strip_layout strip;
   tile_set<T> tiles;
-  std::int64_t taps, columns, units, chunks, splits, split, batch;
+  std::int64_t taps, columns, units, chunks, passes, splits, split, batch;
   std::int64_t block;  // channels of x packed at a time, so that many units share a sweep
 
   weight_gradient(conv2d_extents const& e_, conv2d_options const& o)
@@ -403,6 +403,7 @@ struct weight_gradient {
         std::max<std::int64_t>(1, (std::int64_t{4} << 20) / std::max<std::int64_t>(weights, 1));
     chunks = std::clamp<std::int64_t>(e.n * e.oh * e.ow / 1024, 1, std::min<std::int64_t>(16, by_memory));
     chunks = std::clamp<std::int64_t>(chunks, 1, std::max<std::int64_t>(units, 1));
+    passes = sizeof(T) == 4 ? filter_passes(e.n * e.oh * e.ow, units / chunks) : 1;
     splits = std::clamp<std::int64_t>(8 / (chunks * e.groups), 1, std::max<std::int64_t>(1, e.og / 32));
     split = (e.og + splits - 1) / splits;
     split = (split + tiles.rows - 1) / tiles.rows * tiles.rows;
@@ -410,7 +411,7 @@ struct weight_gradient {
     // Equal batches: a last one of a few units would cost as much as a full one.
     std::int64_t const fit = std::max<std::int64_t>(
         1, (std::int64_t{256} << 10) / std::max<std::int64_t>(1, unit_elements() * std::int64_t{sizeof(T)}));
-    std::int64_t const most = std::max<std::int64_t>(1, (units + chunks - 1) / chunks);
+    std::int64_t const most = std::max<std::int64_t>(1, (units + chunks * passes - 1) / (chunks * passes));
     std::int64_t const batches = (most + fit - 1) / fit;
     batch = (most + batches - 1) / batches;
   }
@@ -419,7 +420,11 @@ struct weight_gradient {
   std::int64_t unit_elements() const { return x_unit() + g_unit(); }
   std::int64_t scratch_bytes() const { return round_up_64(batch * unit_elements() * std::int64_t{sizeof(T)}) + 64; }
   std::int64_t offset_bytes() const { return round_up_64(block * taps * 8); }
-  std::int64_t partial_bytes() const { return round_up_64(chunks * e.o * columns * std::int64_t{sizeof(T)}); }
+  filter_sums sums_by() const { return {e.o * columns, chunks, passes}; }
+  std::int64_t partial_bytes() const {
+    std::int64_t const all = passes > 1 ? sums_by().floats() : chunks * e.o * columns;
+    return round_up_64(all * std::int64_t{sizeof(T)});
+  }
   std::int64_t tasks() const { return chunks * e.groups * splits; }
   // Each task packs into scratch of its own, or where there are more tasks than threads each thread.
   bytes_t workspace(int threads) const {
@@ -450,29 +455,36 @@ struct weight_gradient {
     }
     std::int64_t const each = scratch_bytes();
     bool const own = tasks() <= backend.threads();
-    backend.parallel_for(tasks(), 1, [&](std::int64_t begin, std::int64_t end, int worker) {
-      for (std::int64_t id = begin; id < end; ++id)
-        run_chunk(id / (e.groups * splits), id / splits % e.groups, id % splits * split, x, dy, offsets, partials,
-                  reinterpret_cast<T*>(scratch + (own ? id : worker) * each));
-    });
     std::int64_t const count = e.o * columns;
     T* const out = dw.as<T>();
-    backend.parallel_for(
-        e.o, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(columns, 1)),
-        [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t i = begin * columns; i < end * columns; ++i) {
-            T sum = partials[i];
-            for (std::int64_t k = 1; k < chunks; ++k) sum += partials[k * count + i];
-            std::int64_t const o = i / columns, c = i % columns / taps, t = i % taps;
-            T& to = out[o * dw.strides[0] + c * dw.strides[1] + t / e.kw * dw.strides[2] + t % e.kw * dw.strides[3]];
-            to = accumulate ? to + sum : sum;
-          }
-        });
+    for (std::int64_t pass = 0; pass < passes; ++pass) {
+      backend.parallel_for(tasks(), 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+        for (std::int64_t id = begin; id < end; ++id)
+          run_chunk(pass, id / (e.groups * splits), id / splits % e.groups, id % splits * split, x, dy, offsets,
+                    partials, reinterpret_cast<T*>(scratch + (own ? id : worker) * each));
+      });
+      backend.parallel_for(
+          e.o, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(columns, 1)),
+          [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t i = begin * columns; i < end * columns; ++i) {
+              T sum = 0;
+              if constexpr (std::is_same_v<T, float>) {
+                if (!sums_by().add_chunks(partials, pass, i, sum)) continue;
+              } else {
+                for (std::int64_t k = 0; k < chunks; ++k) sum += partials[k * count + i];
+              }
+              std::int64_t const o = i / columns, c = i % columns / taps, t = i % taps;
+              T& to = out[o * dw.strides[0] + c * dw.strides[1] + t / e.kw * dw.strides[2] + t % e.kw * dw.strides[3]];
+              to = accumulate ? to + sum : sum;
+            }
+          });
+    }
   }
 
-  void run_chunk(std::int64_t chunk, std::int64_t g, std::int64_t o0, tensor_ref const& x, tensor_ref const& dy,
-                 std::int64_t const* offsets, T* partials, T* scratch) const {
-    std::int64_t const first = units * chunk / chunks, last = units * (chunk + 1) / chunks;
+  void run_chunk(std::int64_t pass, std::int64_t chunk, std::int64_t g, std::int64_t o0, tensor_ref const& x,
+                 tensor_ref const& dy, std::int64_t const* offsets, T* partials, T* scratch) const {
+    std::int64_t const cut = pass * chunks + chunk, cuts = chunks * passes;
+    std::int64_t const first = units * cut / cuts, last = units * (cut + 1) / cuts;
     std::int64_t const outs = std::min(split, e.og - o0);
     T* const sum = partials + chunk * e.o * columns + (g * e.og + o0) * columns;
     T* const planes = scratch;
@@ -687,6 +699,7 @@ struct weight_product {
   strip_layout strip;
   std::int64_t taps, columns, units, unit;  // unit: pixels of one
   std::int64_t together;                    // units of a cut
+  std::int64_t passes;                      // as filter_passes says
 
   static constexpr std::int64_t most_pixels = 256, line_floats = most_pixels + 16;
 
@@ -708,18 +721,22 @@ struct weight_product {
     units = e.n * strip.strips;
     together =
         std::clamp<std::int64_t>(most_pixels / std::max<std::int64_t>(unit, 1), 1, std::max<std::int64_t>(units, 1));
+    passes = filter_passes(units * unit, units / together);
   }
   /// Channels of x that a block of columns touches, at most.
   std::int64_t channels() const { return std::min(e.cg, (1024 + taps - 1) / taps + 1); }
   std::int64_t planes() const { return channels() * together * strip.channel; }
   bytes_t scratch_bytes() const { return round_up_64((planes() + 16 * line_floats) * std::int64_t{sizeof(float)}); }
-  bytes_t workspace(int threads) const { return round_up_64(taps * 8) + threads * scratch_bytes(); }
+  filter_sums sums_by() const { return {e.o * columns, 1, passes}; }
+  bytes_t sums_bytes() const { return sums_by().floats() * std::int64_t{sizeof(float)}; }
+  bytes_t workspace(int threads) const { return round_up_64(taps * 8) + sums_bytes() + threads * scratch_bytes(); }
 
 #if defined(NEAP_GEMM_TILES)
   void run(host_backend& backend, tensor_ref const& x, tensor_ref const& dy, tensor_ref const& dw, bool accumulate,
            void* workspace) const {
     auto* const offsets = static_cast<std::int64_t*>(workspace);
-    auto* const scratch = static_cast<std::byte*>(workspace) + round_up_64(taps * 8);
+    auto* const partials = reinterpret_cast<float*>(static_cast<std::byte*>(workspace) + round_up_64(taps * 8));
+    auto* const scratch = reinterpret_cast<std::byte*>(partials) + sums_bytes();
     tap_offsets(h, w, strip, offsets);
     // Columns side by side, in whole panels.
     std::int64_t const panels = (columns + gemm_tiles::columns - 1) / gemm_tiles::columns;
@@ -730,15 +747,26 @@ struct weight_product {
         std::int64_t const first = panels * part / parts * gemm_tiles::columns;
         std::int64_t const last = std::min(columns, panels * (part + 1) / parts * gemm_tiles::columns);
         auto* const to = reinterpret_cast<float*>(scratch + worker * scratch_bytes());
-        gemm_tiles::run(
-            e.og, last - first, units * unit, together * unit,
-            [&](std::int64_t i, std::int64_t p, std::int64_t mc, std::int64_t kc, float* packed) {
-              pack_slopes(dy, g * e.og + i, p / unit, kc / unit, mc, to + planes(), packed);
-            },
-            [&](std::int64_t p, std::int64_t j, std::int64_t kc, std::int64_t nc, float* packed) {
-              pack_pixels(x, g * e.cg, first + j, p / unit, kc / unit, nc, offsets, to, to + planes(), packed);
-            },
-            accumulate, dw.as<float>() + g * e.og * columns + first, columns);
+        std::int64_t const corner = g * e.og * columns + first;
+        for (std::int64_t pass = 0; pass < passes; ++pass) {
+          std::int64_t const u0 = units * pass / passes, u1 = units * (pass + 1) / passes;
+          gemm_tiles::run(
+              e.og, last - first, (u1 - u0) * unit, together * unit,
+              [&](std::int64_t i, std::int64_t p, std::int64_t mc, std::int64_t kc, float* packed) {
+                pack_slopes(dy, g * e.og + i, u0 + p / unit, kc / unit, mc, to + planes(), packed);
+              },
+              [&](std::int64_t p, std::int64_t j, std::int64_t kc, std::int64_t nc, float* packed) {
+                pack_pixels(x, g * e.cg, first + j, u0 + p / unit, kc / unit, nc, offsets, to, to + planes(), packed);
+              },
+              passes == 1 && accumulate, (passes == 1 ? dw.as<float>() : partials) + corner, columns);
+          for (std::int64_t i = 0; i < e.og && passes > 1; ++i)
+            for (std::int64_t at = corner + i * columns; at < corner + i * columns + last - first; ++at) {
+              float sum = 0;
+              if (!sums_by().add_chunks(partials, pass, at, sum)) continue;
+              float& into = dw.as<float>()[at];
+              into = accumulate ? into + sum : sum;
+            }
+        }
       }
     });
   }

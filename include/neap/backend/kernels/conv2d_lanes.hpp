@@ -18,6 +18,37 @@ struct convolved_sizes {
   std::int64_t images, ins, outs, in_h, in_w, out_h, out_w;
 };
 
+// f32 gradients of filters are summed over so many pixels at a time, and these sums in f64.
+inline std::int64_t filter_passes(std::int64_t pixels, std::int64_t most) {
+  constexpr std::int64_t pixels_at_once = 32'768;
+  return std::clamp<std::int64_t>((pixels + pixels_at_once - 1) / pixels_at_once, 1, std::max<std::int64_t>(most, 1));
+}
+
+// How the gradient to a weight of `weights` elements is summed: in passes one after another, each of as many chunks.
+struct filter_sums {
+  std::int64_t weights, chunks, passes;
+
+  std::int64_t cuts() const { return chunks * passes; }
+  // The sums of a pass's chunks, where they are not the gradient itself; behind them those of all passes.
+  std::int64_t chunk_floats() const {
+    return passes > 1 ? (chunks * weights + 15) / 16 * 16 : chunks > 1 ? chunks * weights : 0;
+  }
+  std::int64_t floats() const { return chunk_floats() + (passes > 1 ? (2 * weights + 15) / 16 * 16 : 0); }
+  // The sum of element i: of its chunks, or, after the last of several passes, of all.
+  bool add_chunks(float* partials, std::int64_t pass, std::int64_t i, float& sum) const {
+    if (passes == 1) {
+      sum = partials[i];
+      for (std::int64_t part = 1; part < chunks; ++part) sum += partials[part * weights + i];
+      return true;
+    }
+    auto* const all = reinterpret_cast<double*>(partials + chunk_floats());
+    double more = pass > 0 ? all[i] : 0;
+    for (std::int64_t part = 0; part < chunks; ++part) more += partials[part * weights + i];
+    all[i] = more, sum = static_cast<float>(more);
+    return pass + 1 == passes;
+  }
+};
+
 // Images of down x across tiles in units of up to 32 tiles side by side, and units in blocks of up to so many tiles.
 struct tile_grid {
   std::int64_t down = 0, segments = 0, side = 1;  // units of an image's column, of its row; tiles of a unit
@@ -240,43 +271,45 @@ struct channel_lanes {
   }
 
   // The gradient to a weight of k x k taps: a task sums a chunk of the tiles for a block of outputs and inputs, and the
-  // sums of chunks are added in order. sums(chunk, first output, first input, scratch) does the first, taps(output,
-  // input, scratch, to) gives what it found, 16 inputs in the lanes.
+  // sums of chunks are added in order. sums(cut, first output, first input, scratch) does the first, of chunk cut % chunks
+  // of pass cut / chunks; taps(output, input, scratch, to) gives what it found, 16 inputs in the lanes.
   template <class Sums, class Taps>
   static void weight_gradient(host_backend& backend, std::int64_t outs, std::int64_t ins, std::int64_t k,
-                              std::int64_t block, std::int64_t chunks, float* partials, std::int64_t partial_floats,
-                              std::int64_t scratch_floats, tensor_ref const& dw, bool accumulate, Sums const& sums,
-                              Taps const& taps) {
+                              std::int64_t block, filter_sums const& by, float* partials, std::int64_t scratch_floats,
+                              tensor_ref const& dw, bool accumulate, Sums const& sums, Taps const& taps) {
     std::int64_t const in_blocks = (ins + block - 1) / block, blocks = (outs + block - 1) / block * in_blocks;
-    std::int64_t const kk = k * k, count = outs * ins * kk;
-    backend.parallel_for(chunks * blocks, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
-      float* const scratch = partials + partial_floats + worker * scratch_floats;
-      for (std::int64_t i = begin; i < end; ++i) {
-        std::int64_t const chunk = i / blocks, o = i % blocks / in_blocks * block, c = i % in_blocks * block;
-        sums(chunk, o, c, scratch);
-        float* const at = chunks == 1 ? dw.as<float>() : partials + chunk * count;
-        weights const to = chunks == 1 ? weights{at, dw.strides[0], dw.strides[1], dw.strides[2], dw.strides[3]}
-                                       : weights{at, ins * kk, kk, k, 1};
-        for (std::int64_t y = 0; y < std::min(block, outs - o); ++y)
-          for (std::int64_t x = 0; x < std::min(block, ins - c); x += lanes) {
-            vec r[16] = {};
-            taps(y, x, scratch, r);
-            store_taps(to, k, std::min(lanes, std::min(block, ins - c) - x), chunks == 1 && accumulate, r,
-                       at + (o + y) * to.out + (c + x) * to.in);
-          }
-      }
-    });
-    if (chunks == 1) return;
-    backend.parallel_for(outs * ins, 1024, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin * kk; i < end * kk; ++i) {
-        float sum = partials[i];
-        for (std::int64_t part = 1; part < chunks; ++part) sum += partials[part * count + i];
-        std::int64_t const o = i / kk / ins, c = i / kk % ins, t = i % kk;
-        float& to =
-            dw.as<float>()[o * dw.strides[0] + c * dw.strides[1] + t / k * dw.strides[2] + t % k * dw.strides[3]];
-        to = accumulate ? to + sum : sum;
-      }
-    });
+    std::int64_t const kk = k * k;
+    bool const direct = by.cuts() == 1;
+    for (std::int64_t pass = 0; pass < by.passes; ++pass) {
+      backend.parallel_for(by.chunks * blocks, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+        float* const scratch = partials + by.floats() + worker * scratch_floats;
+        for (std::int64_t i = begin; i < end; ++i) {
+          std::int64_t const chunk = i / blocks, o = i % blocks / in_blocks * block, c = i % in_blocks * block;
+          sums(pass * by.chunks + chunk, o, c, scratch);
+          float* const at = direct ? dw.as<float>() : partials + chunk * by.weights;
+          weights const to = direct ? weights{at, dw.strides[0], dw.strides[1], dw.strides[2], dw.strides[3]}
+                                    : weights{at, ins * kk, kk, k, 1};
+          for (std::int64_t y = 0; y < std::min(block, outs - o); ++y)
+            for (std::int64_t x = 0; x < std::min(block, ins - c); x += lanes) {
+              vec r[16] = {};
+              taps(y, x, scratch, r);
+              store_taps(to, k, std::min(lanes, std::min(block, ins - c) - x), direct && accumulate, r,
+                         at + (o + y) * to.out + (c + x) * to.in);
+            }
+        }
+      });
+      if (direct) return;
+      backend.parallel_for(outs * ins, 1024, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin * kk; i < end * kk; ++i) {
+          float sum = 0;
+          if (!by.add_chunks(partials, pass, i, sum)) continue;
+          std::int64_t const o = i / kk / ins, c = i / kk % ins, t = i % kk;
+          float& to =
+              dw.as<float>()[o * dw.strides[0] + c * dw.strides[1] + t / k * dw.strides[2] + t % k * dw.strides[3]];
+          to = accumulate ? to + sum : sum;
+        }
+      });
+    }
   }
 
  private:

@@ -80,12 +80,14 @@ struct taps_shape : tile_grid, convolved_sizes {
   }
   std::int64_t sum_floats() const { return apart(most_outs() * most_ins()); }
   std::int64_t pixel_floats() const { return apart(tile_rows * most_ins()); }
-  std::int64_t partial_floats() const { return chunks() > 1 ? chunks() * outs * ins * taps() : 0; }
+  filter_sums sums_by() const {
+    return {outs * ins * taps(), chunks(), filter_passes(images * out_h * out_w, blocks / chunks())};
+  }
   std::int64_t gradient_floats() const {
     return taps() * (sum_floats() + pixel_floats()) + tile_rows * most_outs() + strip_floats();
   }
   bytes_t gradient_workspace(int threads) const {
-    return suits() ? (partial_floats() + threads * gradient_floats() + 16) * bytes_t{sizeof(float)} : 0;
+    return suits() ? (sums_by().floats() + threads * gradient_floats() + 16) * bytes_t{sizeof(float)} : 0;
   }
 
  private:
@@ -182,19 +184,19 @@ struct taps_convolution : channel_lanes {
   void run_gradient(host_backend& backend, tensor_ref const& x, tensor_ref const& dy, tensor_ref const& dw,
                     bool accumulate, void* workspace) const {
     weight_gradient(
-        backend, s.outs, s.ins, s.k, s.channel_block, s.chunks(), static_cast<float*>(workspace), s.partial_floats(),
-        s.gradient_floats(), dw, accumulate,
-        [&](std::int64_t chunk, std::int64_t o, std::int64_t c, float* sum) { sums(x, dy, chunk, o, c, sum); },
+        backend, s.outs, s.ins, s.k, s.channel_block, s.sums_by(), static_cast<float*>(workspace), s.gradient_floats(),
+        dw, accumulate,
+        [&](std::int64_t cut, std::int64_t o, std::int64_t c, float* sum) { sums(x, dy, cut, o, c, sum); },
         [&](std::int64_t o, std::int64_t c, float const* sum, vec(&taps)[16]) {
           for (std::int64_t t = 0; t < s.taps(); ++t)
             taps[t] = gemm_tiles::load(sum + t * s.sum_floats() + o * s.most_ins() + c);
         });
   }
   // The sums of a chunk's tiles, [tap][o][c], of a block of outputs and inputs.
-  void sums(tensor_ref const& x, tensor_ref const& dy, std::int64_t chunk, std::int64_t o0, std::int64_t c0,
+  void sums(tensor_ref const& x, tensor_ref const& dy, std::int64_t cut, std::int64_t o0, std::int64_t c0,
             float* sum) const {
     std::int64_t const outs = std::min(s.channel_block, s.outs - o0), ins = std::min(s.channel_block, s.ins - c0);
-    std::int64_t const first = s.blocks * chunk / s.chunks(), last = s.blocks * (chunk + 1) / s.chunks();
+    std::int64_t const cuts = s.sums_by().cuts(), first = s.blocks * cut / cuts, last = s.blocks * (cut + 1) / cuts;
     float* const pixels = sum + s.taps() * s.sum_floats();
     float* const slopes = pixels + s.taps() * s.pixel_floats();
     float* const strip = slopes + s.tile_rows * s.most_outs();

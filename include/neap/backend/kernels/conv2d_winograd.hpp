@@ -108,12 +108,14 @@ struct winograd_shape : tile_grid, convolved_sizes {
   std::int64_t sum_point() const { return apart(most_outs() * most_ins()); }
   std::int64_t slopes_point() const { return apart(tile_rows * most_outs()); }
   std::int64_t pixels_point() const { return apart(tile_rows * most_ins()); }
-  std::int64_t partial_floats() const { return chunks() > 1 ? chunks() * outs * ins * 9 : 0; }
+  filter_sums sums_by() const {
+    return {outs * ins * 9, chunks(), filter_passes(images * out_h * out_w, blocks / chunks())};
+  }
   std::int64_t gradient_floats() const {
     return points * (sum_point() + slopes_point() + pixels_point()) + strip_floats();
   }
   bytes_t gradient_workspace(int threads) const {
-    return suits() ? (partial_floats() + threads * gradient_floats() + 16) * bytes_t{sizeof(float)} : 0;
+    return suits() ? (sums_by().floats() + threads * gradient_floats() + 16) * bytes_t{sizeof(float)} : 0;
   }
 };
 
@@ -325,9 +327,9 @@ struct winograd : channel_lanes {
   void run_gradient(host_backend& backend, tensor_ref const& x, tensor_ref const& dy, tensor_ref const& dw,
                     bool accumulate, void* workspace) const {
     weight_gradient(
-        backend, s.outs, s.ins, 3, s.channel_block, s.chunks(), static_cast<float*>(workspace), s.partial_floats(),
-        s.gradient_floats(), dw, accumulate,
-        [&](std::int64_t chunk, std::int64_t o, std::int64_t c, float* sum) { sums(x, dy, chunk, o, c, sum); },
+        backend, s.outs, s.ins, 3, s.channel_block, s.sums_by(), static_cast<float*>(workspace), s.gradient_floats(),
+        dw, accumulate,
+        [&](std::int64_t cut, std::int64_t o, std::int64_t c, float* sum) { sums(x, dy, cut, o, c, sum); },
         [&](std::int64_t o, std::int64_t c, float const* sum, vec(&taps)[16]) {
           float const* const from = sum + o * s.most_ins() + c;
           transform<by_g_transposed>([&](int i, int j) { return gemm_tiles::load(from + (6 * i + j) * s.sum_point()); },
@@ -335,10 +337,10 @@ struct winograd : channel_lanes {
         });
   }
   // The sums of a chunk's tiles, [point][o][c], of a block of outputs and inputs.
-  void sums(tensor_ref const& x, tensor_ref const& dy, std::int64_t chunk, std::int64_t o0, std::int64_t c0,
+  void sums(tensor_ref const& x, tensor_ref const& dy, std::int64_t cut, std::int64_t o0, std::int64_t c0,
             float* sum) const {
     std::int64_t const outs = std::min(s.channel_block, s.outs - o0), ins = std::min(s.channel_block, s.ins - c0);
-    std::int64_t const first = s.blocks * chunk / s.chunks(), last = s.blocks * (chunk + 1) / s.chunks();
+    std::int64_t const cuts = s.sums_by().cuts(), first = s.blocks * cut / cuts, last = s.blocks * (cut + 1) / cuts;
     float* const slopes = sum + points * s.sum_point();
     float* const pixels = slopes + points * s.slopes_point();
     float* const strip = pixels + points * s.pixels_point();

@@ -1,8 +1,9 @@
 // Resizing images [N, C, H, W] on the host, nearest and bilinear, forward and backward, f32 and f64. A plane is one task
-// and its gradient is summed in the order of the outputs, so results do not depend on threads. No workspace.
+// and its gradient is added up in f64 in the order of the outputs, so results do not depend on threads. No workspace.
 #pragma once
 
 #include <neap/backend/host.hpp>
+#include <neap/backend/kernels/tile_of_sums.hpp>
 #include <neap/backend/types.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/tensor_ref.hpp>
@@ -45,6 +46,11 @@ NEAP_HD sample_point<T> sample_at(std::int64_t i, std::int64_t in, std::int64_t 
   std::int64_t const high = low + 1 < in - 1 ? low + 1 : in - 1;
   return {low, high, static_cast<T>(numerator - low * denominator) / static_cast<T>(denominator)};
 }
+
+// The places of the input that an output is made of: [begin, end).
+struct sampled_span {
+  std::int64_t begin, end;
+};
 
 template <class F>
 void interpolate_planes(char const* what, host_backend& backend, tensor_ref const& image, tensor_ref const& resized,
@@ -99,28 +105,38 @@ template <std::same_as<host_backend> Backend>
 void interpolate_gradient(Backend& backend, tensor_ref const& dy, tensor_ref const& dx, interpolate_options const& o) {
   detail::interpolate_planes("interpolate_gradient", backend, dx, dy, [&](auto* out, auto const* in) {
     using T = std::remove_reference_t<decltype(*out)>;
-    for (std::int64_t i = 0; i < dx.dims[2]; ++i)
-      for (std::int64_t j = 0; j < dx.dims[3]; ++j) out[i * dx.strides[2] + j * dx.strides[3]] = T(0);
-    for (std::int64_t i = 0; i < dy.dims[2]; ++i) {
-      auto const a = detail::sample_at<T>(i, dx.dims[2], dy.dims[2], o);
-      T* const top = out + a.low * dx.strides[2];
-      T* const bottom = out + a.high * dx.strides[2];
-      T const* const row = in + i * dy.strides[2];
-      for (std::int64_t j = 0; j < dy.dims[3]; ++j) {
-        auto const b = detail::sample_at<T>(j, dx.dims[3], dy.dims[3], o);
-        std::int64_t const l = b.low * dx.strides[3], r = b.high * dx.strides[3];
-        T const slope = row[j * dy.strides[3]];
-        if (o.mode == interpolation::nearest) {
-          top[l] += slope;
-          continue;
+    auto const span = [&](std::int64_t in_extent, std::int64_t out_extent) {
+      return [=](std::int64_t i) {
+        auto const at = detail::sample_at<T>(i, in_extent, out_extent, o);
+        return detail::sampled_span{at.low, at.high + 1};
+      };
+    };
+    auto const rows = span(dx.dims[2], dy.dims[2]), columns = span(dx.dims[3], dy.dims[3]);
+    detail::each_tile_of_sums(dx, out, [&](detail::tile_of_sums<T>& sums) {
+      auto const add = [&](std::int64_t r, std::int64_t c, T term) {
+        if (sums.has(r, c)) sums.row(r)[c] += term;
+      };
+      std::int64_t const first = sums.first_column(dy.dims[3], columns);
+      for (std::int64_t i = sums.first_row(dy.dims[2], rows); i < dy.dims[2]; ++i) {
+        auto const a = detail::sample_at<T>(i, dx.dims[2], dy.dims[2], o);
+        if (a.low >= sums.bottom) break;
+        T const* const row = in + i * dy.strides[2];
+        for (std::int64_t j = first; j < dy.dims[3]; ++j) {
+          auto const b = detail::sample_at<T>(j, dx.dims[3], dy.dims[3], o);
+          if (b.low >= sums.right) break;
+          T const slope = row[j * dy.strides[3]];
+          if (o.mode == interpolation::nearest) {
+            add(a.low, b.low, slope);
+            continue;
+          }
+          T const upper = (T(1) - a.t) * slope, lower = a.t * slope;
+          add(a.low, b.low, (T(1) - b.t) * upper);
+          add(a.low, b.high, b.t * upper);
+          add(a.high, b.low, (T(1) - b.t) * lower);
+          add(a.high, b.high, b.t * lower);
         }
-        T const upper = (T(1) - a.t) * slope, lower = a.t * slope;
-        top[l] += (T(1) - b.t) * upper;
-        top[r] += b.t * upper;
-        bottom[l] += (T(1) - b.t) * lower;
-        bottom[r] += b.t * lower;
       }
-    }
+    });
   });
 }
 

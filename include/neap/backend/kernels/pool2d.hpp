@@ -1,10 +1,12 @@
-// 2-d pooling on the host over [N, C, H, W] views, f32 and f64: maximum (with the place of each maximum), average, and adaptive average, forward and backward. A plane is one task and its gradient is
-// summed in the order of the outputs, so results do not depend on threads. No workspace.
+// 2-d pooling on the host over [N, C, H, W] views, f32 and f64: maximum (with the place of each maximum), average, and
+// adaptive average, forward and backward. A plane is one task, and its gradient is added up in f64 in the order of the
+// outputs, so results do not depend on threads. No workspace.
 #pragma once
 
 #include <neap/backend/block.hpp>
 #include <neap/backend/every_other.hpp>
 #include <neap/backend/host.hpp>
+#include <neap/backend/kernels/tile_of_sums.hpp>
 #include <neap/backend/types.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/tensor_ref.hpp>
@@ -87,12 +89,6 @@ template <class T>
 T* plane_of(tensor_ref const& t, std::int64_t n, std::int64_t c) {
   return t.as<T>() + n * t.strides[0] + c * t.strides[1];
 }
-template <class T>
-void clear_plane(tensor_ref const& t, T* p) {
-  for (std::int64_t i = 0; i < t.dims[2]; ++i, p += t.strides[2])
-    for (std::int64_t j = 0; j < t.dims[3]; ++j) p[j * t.strides[3]] = T(0);
-}
-
 inline window_axis pool_axis(shape const& x, pool2d_options const& o, int axis) {
   auto const u = static_cast<std::size_t>(axis);
   return {x[2 + axis], o.window[u], o.stride[u], o.padding[u], o.count_padding};
@@ -232,17 +228,24 @@ template <class T, class H, class W>
 void average_backward(host_backend& backend, tensor_ref const& dy, tensor_ref const& dx, H const& h, W const& w) {
   each_plane(backend, dx.dims, dx.dims[2] * dx.dims[3], [&](std::int64_t n, std::int64_t c) {
     T const* const in = plane_of<T const>(dy, n, c);
-    T* const out = plane_of<T>(dx, n, c);
-    clear_plane(dx, out);
-    for (std::int64_t i = 0; i < dy.dims[2]; ++i) {
-      pool_span const a = h(i);
-      for (std::int64_t j = 0; j < dy.dims[3]; ++j) {
-        pool_span const b = w(j);
-        T const share = in[i * dy.strides[2] + j * dy.strides[3]] / static_cast<T>(a.whole * b.whole);
-        for (std::int64_t r = a.begin; r < a.end; ++r)
-          for (std::int64_t k = b.begin; k < b.end; ++k) out[r * dx.strides[2] + k * dx.strides[3]] += share;
+    each_tile_of_sums(dx, plane_of<T>(dx, n, c), [&](tile_of_sums<T>& sums) {
+      std::int64_t const first = sums.first_column(dy.dims[3], w);
+      for (std::int64_t i = sums.first_row(dy.dims[2], h); i < dy.dims[2]; ++i) {
+        pool_span const a = h(i);
+        std::int64_t const top = std::max(a.begin, sums.top), bottom = std::min(a.end, sums.bottom);
+        if (a.begin >= sums.bottom) break;
+        for (std::int64_t j = first; j < dy.dims[3]; ++j) {
+          pool_span const b = w(j);
+          std::int64_t const left = std::max(b.begin, sums.left), right = std::min(b.end, sums.right);
+          if (b.begin >= sums.right) break;
+          T const share = in[i * dy.strides[2] + j * dy.strides[3]] / static_cast<T>(a.whole * b.whole);
+          for (std::int64_t r = top; r < bottom; ++r) {
+            sum_t<T>* const row = sums.row(r);
+            for (std::int64_t k = left; k < right; ++k) row[k] += share;
+          }
+        }
       }
-    }
+    });
   });
 }
 
@@ -281,18 +284,22 @@ void max_pool2d_gradient(Backend& backend, tensor_ref const& dy, tensor_ref cons
       using P = decltype(tap);
       detail::each_plane(backend, dx.dims, dx.dims[2] * dx.dims[3], [&](std::int64_t n, std::int64_t c) {
         T const* const in = detail::plane_of<T const>(dy, n, c);
-        T* const out = detail::plane_of<T>(dx, n, c);
         P const* const at = detail::plane_of<P const>(place, n, c);
-        detail::clear_plane(dx, out);
-        for (std::int64_t i = 0; i < dy.dims[2]; ++i) {
-          std::int64_t const top = i * o.stride[0] - o.padding[0];
-          for (std::int64_t j = 0; j < dy.dims[3]; ++j) {
-            std::int64_t const p = at[i * place.strides[2] + j * place.strides[3]];
-            std::int64_t const r = p / o.window[1], k = p - r * o.window[1];
-            out[(top + r) * dx.strides[2] + (j * o.stride[1] - o.padding[1] + k) * dx.strides[3]] +=
-                in[i * dy.strides[2] + j * dy.strides[3]];
+        auto const h = detail::pool_axis(dx.dims, o, 0), w = detail::pool_axis(dx.dims, o, 1);
+        detail::each_tile_of_sums(dx, detail::plane_of<T>(dx, n, c), [&](detail::tile_of_sums<T>& sums) {
+          std::int64_t const first = sums.first_column(dy.dims[3], w);
+          for (std::int64_t i = sums.first_row(dy.dims[2], h); i < dy.dims[2]; ++i) {
+            std::int64_t const top = i * o.stride[0] - o.padding[0];
+            if (top >= sums.bottom) break;
+            for (std::int64_t j = first; j < dy.dims[3]; ++j) {
+              std::int64_t const left = j * o.stride[1] - o.padding[1];
+              if (left >= sums.right) break;
+              std::int64_t const p = at[i * place.strides[2] + j * place.strides[3]];
+              std::int64_t const r = p / o.window[1], k = p - r * o.window[1];
+              if (sums.has(top + r, left + k)) sums.row(top + r)[left + k] += in[i * dy.strides[2] + j * dy.strides[3]];
+            }
           }
-        }
+        });
       });
     });
   });

@@ -129,13 +129,13 @@ struct max_pool_gradient_pixel {
   NEAP_HD void operator()(std::int64_t plane, std::int64_t r, std::int64_t c) const {
     std::byte const *const in = dy.plane(plane), *const at = place.plane(plane);
     pool_span const rows = h.reaching(r), columns = w.reaching(c);
-    C sum = 0;
+    sum_t<C> sum = 0;
     for (std::int64_t i = rows.begin; i < rows.end; ++i)
       for (std::int64_t j = columns.begin; j < columns.end; ++j) {
         std::int64_t const tap = (r - i * h.stride + h.padding) * w.window + c - j * w.stride + w.padding;
         if (place.get<std::int64_t>(at, i, j) == tap) sum += dy.get<C>(in, i, j);
       }
-    dx.put(dx.plane(plane), r, c, sum);
+    dx.put(dx.plane(plane), r, c, static_cast<C>(sum));
   }
 };
 
@@ -146,10 +146,10 @@ struct average_pixel {
   NEAP_HD void operator()(std::int64_t plane, std::int64_t i, std::int64_t j) const {
     std::byte const* const in = x.plane(plane);
     pool_span const a = h[i], b = w[j];
-    C sum = 0;
+    sum_t<C> sum = 0;
     for (std::int64_t r = a.begin; r < a.end; ++r)
       for (std::int64_t k = b.begin; k < b.end; ++k) sum += x.get<C>(in, r, k);
-    y.put(y.plane(plane), i, j, sum / static_cast<C>(a.whole * b.whole));
+    y.put(y.plane(plane), i, j, static_cast<C>(sum) / static_cast<C>(a.whole * b.whole));
   }
 };
 
@@ -160,7 +160,7 @@ struct average_gradient_pixel {
   NEAP_HD void operator()(std::int64_t plane, std::int64_t r, std::int64_t c) const {
     std::byte const* const in = dy.plane(plane);
     pool_span const rows = h.reaching(r), columns = w.reaching(c);
-    C sum = 0;
+    sum_t<C> sum = 0;
     for (std::int64_t i = rows.begin; i < rows.end; ++i) {
       pool_span const a = h[i];
       if (r < a.begin || r >= a.end) continue;
@@ -169,7 +169,7 @@ struct average_gradient_pixel {
         if (c >= b.begin && c < b.end) sum += dy.get<C>(in, i, j) / static_cast<C>(a.whole * b.whole);
       }
     }
-    dx.put(dx.plane(plane), r, c, sum);
+    dx.put(dx.plane(plane), r, c, static_cast<C>(sum));
   }
 };
 
@@ -195,7 +195,7 @@ struct resized_gradient_pixel {
   NEAP_HD void operator()(std::int64_t plane, std::int64_t r, std::int64_t c) const {
     std::byte const* const in = dy.plane(plane);
     std::int64_t const column = first_from(c - 1, dx.columns, dy.columns);
-    C sum = 0;
+    sum_t<C> sum = 0;
     for (std::int64_t i = first_from(r - 1, dx.rows, dy.rows); i < dy.rows; ++i) {
       auto const a = sample_at<C>(i, dx.rows, dy.rows, o);
       if (a.low > r) break;
@@ -216,7 +216,7 @@ struct resized_gradient_pixel {
         if (a.high == r && b.high == c) sum += b.t * lower;
       }
     }
-    dx.put(dx.plane(plane), r, c, sum);
+    dx.put(dx.plane(plane), r, c, static_cast<C>(sum));
   }
 
  private:
