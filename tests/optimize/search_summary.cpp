@@ -29,6 +29,7 @@ optimized<graph> answer() {
   a.forcing = {{op_id{0}, "matmul head #9", 2_MiB}};
   a.at_peak = {
       "matmul blocks.3.up #41", {{"gelu blocks.2.act #30", 3_MiB}, {"matmul blocks.1.up #12", 2_MiB}}, 2, 1_MiB};
+  a.times = {{"matmul", 24, 7e-3}, {"gelu", 1, 3e-3}, {"add", 2, 1e-3}, {"sum", 1, 4e-4}, {"view", 9, 0}};
   a.front = {{6_MiB, 13e-3}, {7_MiB, 12e-3}, {9_MiB, 11e-3}, {16_MiB, 10e-3}};
   return a;
 }
@@ -45,6 +46,8 @@ TEST_CASE("the summary of a plan that fits") {
       printed(answer()) ==
       "fits: 7.00 MiB of 8.00 MiB, 1.00 MiB to spare\n"
       "latency: 12 ms, 20.0 % above the original 10 ms\n"
+      "time: matmul 7 ms (58.3 %, 24 ops), gelu 3 ms (25.0 %, 1 op), add 1 ms (8.3 %, 2 ops), 2 other operators 400 us; "
+      "waiting for transfers 600 us (5.0 %)\n"
       "peak: 7.00 MiB at matmul blocks.3.up #41, held by gelu blocks.2.act #30 (3.00 MiB), matmul blocks.1.up #12 "
       "(2.00 MiB), 2 others (1.00 MiB); always there: 1.00 MiB\n"
       "1.00 MiB more would save about 1 ms (8.3 %)\n"
@@ -72,7 +75,7 @@ TEST_CASE("the summary of a plan that misses its memory: by how much, and whethe
   a.reasons.assign(9, "all_reduce grads.0 runs once: it has an effect");
   auto const text = a.summary();
   CHECK(text.find("\nall_reduce grads.0 runs once: it has an effect\n") != std::string::npos);
-  CHECK(text.ends_with("\n5 more reasons\n"));
+  CHECK(text.ends_with("\n6 more reasons\n"));
   CHECK(std::count(text.begin(), text.end(), '\n') <= 10);
 }
 
@@ -116,6 +119,12 @@ TEST_CASE("of any answer at most ten lines; what holds the peak adds up to it") 
       CHECK(sum == found.placed.peak_bytes);
       CHECK(std::is_sorted(p.holders.begin(), p.holders.end(), [](auto& a, auto& b) { return a.bytes > b.bytes; }));
       CHECK(text.find(p.op) != std::string::npos);
+      seconds_t busy = 0;
+      std::size_t ops = 0;
+      for (auto const& t : found.times) busy += t.seconds, ops += t.ops;
+      CHECK(busy <= found.best.result.latency * (1 + 1e-9));
+      CHECK(ops == found.best.order.size());  // nothing is swapped
+      CHECK(text.find("\ntime: " + found.times.front().what + " ") != std::string::npos);
     }
   }
 }

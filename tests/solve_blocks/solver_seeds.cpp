@@ -307,13 +307,16 @@ TEST_CASE("what solvers do is bounded by the candidates that the search may judg
   auto const took = [&](std::size_t candidates) {
     auto options = limited(plain(g).peak_bytes * 6 / 10, candidates);
     options.set(solver_seeds({.hierarchy = true, .work = 100'000}));
-    auto const begin = std::clock();
-    auto const found = optimize(g, no_moves{}, options, given_latencies{});
-    CHECK(found.candidates <= candidates + 2);
-    return std::clock() - begin;
+    auto least = std::numeric_limits<std::clock_t>::max();  // other programs make some of them longer
+    for (int round = 0; round < 5; ++round) {
+      auto const begin = std::clock();
+      auto const found = optimize(g, no_moves{}, options, given_latencies{});
+      least = std::min(least, std::clock() - begin);
+      CHECK(found.candidates <= candidates + 2);
+    }
+    return least;
   };
-  auto const many = took(300);
-  CHECK(took(4) < many / 3);
+  CHECK(took(4) < took(300) / 2);
 }
 
 TEST_CASE("the search goes on from solvers' plans, and the same candidates give the same answer") {

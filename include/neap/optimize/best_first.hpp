@@ -71,6 +71,7 @@ class best_first {
     run_.placing.take_answer();
     polishing.finish();
     out.at_peak = content_of_peak(state.best->state);
+    out.times = times_of_operators(state.best->state);
     out.best = std::move(state.best->state);
     for (auto const* t = state.best->path.get(); t; t = t->before.get()) out.steps.push_back(t->how);
     std::reverse(out.steps.begin(), out.steps.end());

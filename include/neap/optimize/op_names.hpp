@@ -1,7 +1,9 @@
-// Ops in words, and what is in use at the peak of a candidate.
+// Ops in words, what is in use at the peak of a candidate, and what its time is made of.
 #pragma once
 
 #include <neap/core/sort.hpp>
+#include <neap/ir/dataflow.hpp>
+#include <neap/ir/external.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/ir/opaque.hpp>
 #include <neap/optimize/search_summary.hpp>
@@ -9,15 +11,26 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace neap::inline v0::detail {
 
+/// "matmul"; of an op from a file its target, of an external one the name that its owner has for it.
+template <class G>
+std::string name_of_operator(G const& g, op_id o) {
+  if (auto const* x = g.template as<op::opaque>(o)) return std::string(g.text(x->target));
+  if constexpr (requires { g.template as<op::external>(o); })
+    if (g.template as<op::external>(o) && !g.name(o).empty()) return std::string(g.name(o));
+  return std::string(g.facets(o).name);
+}
 /// "matmul blocks.3.up #41".
 template <class G>
 std::string name_of_op(G const& g, op_id o) {
-  std::string s(g.facets(o).name);
-  if (auto const* x = g.template as<op::opaque>(o)) s = std::string(g.text(x->target));
+  auto s = name_of_operator(g, o);
   if (auto const n = g.name(o); !n.empty() && n != s) s += " " + std::string(n);
   return s + " #" + std::to_string(index(o));
 }
@@ -43,6 +56,25 @@ peak_content content_of_peak(candidate<G> const& c) {
   out.other_bytes = r.peak_bytes - r.resident_bytes;
   for (auto const& h : out.holders) out.other_bytes -= h.bytes;
   out.other_bytes = std::max<bytes_t>(out.other_bytes, 0);
+  return out;
+}
+
+/// The time of each operator that computes, the longest first, of equals by name. O(ops log operators).
+template <class G>
+std::vector<operator_time> times_of_operators(candidate<G> const& c) {
+  std::map<std::string, operator_time> of;
+  for (std::size_t p = 0; p < c.order.size(); ++p) {
+    op_id const o = c.order[p];
+    if (flow::stream(c.graph, o) != op_stream::compute) continue;
+    auto& t = of[name_of_operator(c.graph, o)];
+    ++t.ops, t.seconds += c.result.end[p] - c.result.start[p];
+  }
+  std::vector<operator_time> out;
+  for (auto& [name, t] : of) {
+    t.what = name;
+    out.push_back(std::move(t));
+  }
+  std::ranges::stable_sort(out, std::ranges::greater{}, &operator_time::seconds);
   return out;
 }
 

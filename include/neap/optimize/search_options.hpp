@@ -119,6 +119,7 @@ struct search_outcome {
   bytes_t lower_bound_bytes = 0;         // proved: no order, recomputation or swapping of these ops gets below
   std::vector<forcing_op> forcing;       // the ops that make the bound
   peak_content at_peak;                  // what the best plan's peak is made of
+  std::vector<operator_time> times;      // what its computing is made of, the longest first
   std::vector<std::string> reasons;      // why something may not run again, move or be cut: a line each, with its name
   std::vector<search_progress> history;  // each time the best changed
   std::vector<std::string> steps;        // the mutations that lead from the original to the best
@@ -146,7 +147,8 @@ struct optimized : search_outcome {
   std::string why_not() const {
     return search_outcome::why_not(placed.arena_bytes, placed.peak_bytes, placed.resident_bytes, best.result.latency);
   }
-  /// Whether it fits and by how much, what holds the peak, what a little more would buy, what is proved: at most ten lines.
+  /// Whether it fits and by how much, what takes the time, what holds the peak, what a little more would buy, what is
+  /// proved: at most ten lines.
   std::string summary() const {
     return search_outcome::summary(placed.arena_bytes, placed.peak_bytes, placed.resident_bytes, best.result.latency);
   }

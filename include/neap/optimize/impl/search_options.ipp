@@ -64,6 +64,7 @@ NEAP_FUNC std::string search_outcome::summary(bytes_t arena, bytes_t peak, bytes
                                .latency_limit = latency_limit_seconds < 1e300 ? latency_limit_seconds : -1,
                                .original_latency = original.latency,
                                .at_peak = at_peak,
+                               .times = times,
                                .front = front,
                                .forced_by = forced_by,
                                .reasons = reasons});

@@ -56,6 +56,28 @@ NEAP_FUNC std::string peak_line(summary_of const& s) {
   return text;
 }
 
+NEAP_FUNC std::string time_line(summary_of const& s) {
+  constexpr std::size_t most = 3;
+  seconds_t all = 0, shown = 0;
+  for (auto const& t : s.times) all += t.seconds;
+  if (s.latency <= 0 || all <= 0) return {};
+  auto const share = [&](seconds_t t) { return readable_percent(t / s.latency); };
+  std::string text = "time: ";
+  std::size_t const count = std::min(s.times.size(), most);
+  for (std::size_t k = 0; k < count; ++k) {
+    auto const& t = s.times[k];
+    text += (k ? ", " : "") + t.what + " " + readable_seconds(t.seconds) + " (" + share(t.seconds) + ", " +
+            std::to_string(t.ops) + (t.ops == 1 ? " op)" : " ops)");
+    shown += t.seconds;
+  }
+  if (auto const others = s.times.size() - count; others > 0 && all - shown > 1e-9 * all)
+    text += ", " + std::to_string(others) + (others == 1 ? " other operator " : " other operators ") +
+            readable_seconds(all - shown);
+  if (auto const waits = s.latency - all; waits > 1e-3 * s.latency)
+    text += "; waiting for transfers " + readable_seconds(waits) + " (" + share(waits) + ")";
+  return text;
+}
+
 NEAP_FUNC std::string more_line(summary_of const& s) {
   if (s.memory_limit >= 0) {
     if (!s.fits) return s.arena > s.memory_limit ? "a limit of " + std::to_string(s.arena) + " bytes would fit" : "";
@@ -79,14 +101,16 @@ NEAP_FUNC std::string more_line(summary_of const& s) {
 }
 
 NEAP_FUNC std::string summary_text(summary_of const& s) {
-  auto text = memory_line(s) + "\n" + latency_line(s) + "\n" + peak_line(s) + "\n";
+  auto text = memory_line(s) + "\n" + latency_line(s) + "\n";
+  if (auto const time = time_line(s); !time.empty()) text += time + "\n";
+  text += peak_line(s) + "\n";
   if (auto const more = more_line(s); !more.empty()) text += more + "\n";
   text += s.bound >= s.arena
               ? "proved: this is the least that any order, recomputation or swapping of these ops needs"
               : "proved: no order, recomputation or swapping of these ops needs less than " + readable_bytes(s.bound);
   for (std::size_t k = 0; k < s.forced_by.size() && k < 3; ++k) text += (k ? ", " : "; forced by ") + s.forced_by[k];
   text += "\n";
-  constexpr std::size_t most = 4;
+  constexpr std::size_t most = 3;
   for (std::size_t k = 0; k < s.reasons.size() && k < most; ++k) text += s.reasons[k] + "\n";
   if (s.reasons.size() > most) text += std::to_string(s.reasons.size() - most) + " more reasons\n";
   return text;
