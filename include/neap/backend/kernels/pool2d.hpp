@@ -288,15 +288,18 @@ void max_pool2d_gradient(Backend& backend, tensor_ref const& dy, tensor_ref cons
         auto const h = detail::pool_axis(dx.dims, o, 0), w = detail::pool_axis(dx.dims, o, 1);
         detail::each_tile_of_sums(dx, detail::plane_of<T>(dx, n, c), [&](detail::tile_of_sums<T>& sums) {
           std::int64_t const first = sums.first_column(dy.dims[3], w);
+          bool const whole_rows = sums.left == 0 && sums.right == dx.dims[3];
           for (std::int64_t i = sums.first_row(dy.dims[2], h); i < dy.dims[2]; ++i) {
             std::int64_t const top = i * o.stride[0] - o.padding[0];
             if (top >= sums.bottom) break;
+            bool const inside = whole_rows && top >= sums.top && top + o.window[0] <= sums.bottom;
             for (std::int64_t j = first; j < dy.dims[3]; ++j) {
               std::int64_t const left = j * o.stride[1] - o.padding[1];
               if (left >= sums.right) break;
               std::int64_t const p = at[i * place.strides[2] + j * place.strides[3]];
               std::int64_t const r = p / o.window[1], k = p - r * o.window[1];
-              if (sums.has(top + r, left + k)) sums.row(top + r)[left + k] += in[i * dy.strides[2] + j * dy.strides[3]];
+              if (inside || sums.has(top + r, left + k))
+                sums.row(top + r)[left + k] += in[i * dy.strides[2] + j * dy.strides[3]];
             }
           }
         });

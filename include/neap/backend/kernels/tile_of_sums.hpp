@@ -62,7 +62,10 @@ void each_tile_of_sums(tensor_ref const& image, T* plane, F const& f) {
       for (std::int64_t r = tile.top; r < tile.bottom; ++r) {
         sum_t<T> const* const from = tile.row(r);
         T* const to = plane + r * image.strides[2];
-        for (std::int64_t c = tile.left; c < tile.right; ++c) to[c * image.strides[3]] = static_cast<T>(from[c]);
+        if (image.strides[3] == 1)
+          for (std::int64_t c = tile.left; c < tile.right; ++c) to[c] = static_cast<T>(from[c]);
+        else
+          for (std::int64_t c = tile.left; c < tile.right; ++c) to[c * image.strides[3]] = static_cast<T>(from[c]);
       }
     }
 }
