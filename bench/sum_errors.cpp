@@ -86,20 +86,15 @@ int main(int argc, char** argv) {
     if (std::string_view(argv[i]) == "--elements") elements = std::atoll(argv[i + 1]);
   neap::host_backend backend;
   int above = 0;
+  auto const row = [&](char const* name, summed_values v, double error, double bound = 1e-6) {
+    std::printf("\"%s\",f32,\"%s\",%lld,%.2e,%.0e\n", name, name_of(v), static_cast<long long>(elements), error, bound);
+    std::fflush(stdout);
+    above += !(error <= bound);
+  };
   std::printf("case,type,values,elements,error,bound\n");
   for (auto const& c : sum_cases())
-    for (auto const v : {summed_values::equal, summed_values::positive, summed_values::signed_ones}) {
-      double const error = c.run(backend, elements, v).error(), bound = c.bound;
-      std::printf("\"%s\",f32,\"%s\",%lld,%.2e,%.0e\n", c.name.c_str(), name_of(v), static_cast<long long>(elements),
-                  error, bound);
-      std::fflush(stdout);
-      above += !(error <= bound);
-    }
-  auto const row = [&](char const* name, summed_values v, double error) {
-    std::printf("\"%s\",f32,\"%s\",%lld,%.2e,1e-06\n", name, name_of(v), static_cast<long long>(elements), error);
-    std::fflush(stdout);
-    above += !(error <= 1e-6);
-  };
+    for (auto const v : {summed_values::equal, summed_values::positive, summed_values::signed_ones})
+      row(c.name.c_str(), v, c.run(backend, elements, v).error(), c.bound);
   for (auto const& f : functions)
     for (auto const v : {summed_values::equal, summed_values::positive, summed_values::signed_ones})
       row(f.name, v, error_of(&f, elements, v));

@@ -487,5 +487,5 @@ TEST_CASE("programs that begin with a view of a weight, a constant, a buffer, a 
 }
 
 TEST_CASE("random programs of the DSL: eager, traced and planned to the last bit") {
-  run_programs(number_from("NEAP_FIRST_PROGRAM", 1), number_from("NEAP_PROGRAMS", sanitized ? 60 : 600));
+  run_programs(number_from("NEAP_FIRST_PROGRAM", 1), number_from("NEAP_PROGRAMS", sanitized ? 60 : 800));
 }

@@ -38,7 +38,7 @@ struct peak_content {
 
 /// The ops of one operator in a plan, those that run again among them.
 struct operator_time {
-  std::string what;  // the operator; of an external graph its target
+  std::string what;  // the operator; of an op from a file its target, of an external one its name
   std::size_t ops = 0;
   seconds_t seconds = 0;  // of all of them
 };

@@ -53,9 +53,9 @@ void each_tile_of_sums(tensor_ref const& image, T* plane, F const& f) {
   std::int64_t const width = std::min(columns, tile_of_sums<T>::most);
   std::int64_t const height = std::max<std::int64_t>(1, tile_of_sums<T>::most / std::max<std::int64_t>(width, 1));
   tile_of_sums<T> tile;
-  for (tile.top = 0; tile.top < rows; tile.top = tile.bottom)
+  for (tile.top = 0; tile.top < rows; tile.top = tile.bottom) {
+    tile.bottom = std::min(rows, tile.top + height);
     for (tile.left = 0; tile.left < columns; tile.left = tile.right) {
-      tile.bottom = std::min(rows, tile.top + height);
       tile.right = std::min(columns, tile.left + width);
       std::fill_n(tile.sums.data(), (tile.bottom - tile.top) * (tile.right - tile.left), sum_t<T>(0));
       f(tile);
@@ -68,6 +68,7 @@ void each_tile_of_sums(tensor_ref const& image, T* plane, F const& f) {
           for (std::int64_t c = tile.left; c < tile.right; ++c) to[c * image.strides[3]] = static_cast<T>(from[c]);
       }
     }
+  }
 }
 
 }  // namespace neap::inline v0::detail
