@@ -13,9 +13,10 @@ using namespace neap_test;
 
 TEST_CASE("sums of many floats are within 1e-6, with the same bits on any number of threads") {
   host_backend one{1}, three{3};
-  constexpr std::int64_t elements = neap::testing::cases(1'200'000);
+  constexpr std::int64_t elements = neap::testing::sanitized ? 50'000 : 1'200'000;
   for (auto const& c : sum_cases())
     for (auto const v : {summed_values::equal, summed_values::positive, summed_values::signed_ones}) {
+      if (neap::testing::sanitized && v != summed_values::signed_ones) continue;  // the same reads and threads
       INFO(c.name, ", ", name_of(v));
       auto const sums = c.run(one, elements, v);
       CHECK(sums.error() <= c.bound);

@@ -1,4 +1,5 @@
-# cmake -DCXX= -DOPTIONS= -DSOURCE= -P expect-error.cmake: SOURCE must not compile. Its first lines say what a user reads:
+# cmake -DCXX= -DOPTIONS= [-DFIRST=] -DSOURCE= -P expect-error.cmake: SOURCE, below the header FIRST, must not compile. Its
+# first lines say what a user reads:
 #   // expect: TEXT   in the first error or static_assert line of the compiler
 #   // also: TEXT     anywhere in what it prints
 # Texts are plain, not patterns; several lines of each kind may stand there.
@@ -7,7 +8,12 @@ if(NOT wishes MATCHES "// expect: ")
   message(FATAL_ERROR "${SOURCE}: no line '// expect: TEXT'")
 endif()
 
-execute_process(COMMAND ${CXX} @${OPTIONS} -DNEAP_SEPARATE_COMPILATION -fsyntax-only -fdiagnostics-color=never ${SOURCE}
+set(first "")
+if(FIRST)
+  set(first -include ${FIRST})
+endif()
+execute_process(
+  COMMAND ${CXX} @${OPTIONS} -DNEAP_SEPARATE_COMPILATION -fsyntax-only -fdiagnostics-color=never ${first} ${SOURCE}
   RESULT_VARIABLE failed OUTPUT_VARIABLE text ERROR_VARIABLE text)
 if(NOT failed)
   message(FATAL_ERROR "${SOURCE}: compiles, and must not")

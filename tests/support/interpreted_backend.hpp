@@ -117,9 +117,8 @@ class interpreted_backend {
   template <class K>
   void launch(std::int64_t blocks, K const& kernel, std::int64_t block_work = 0) {
     static_assert(std::is_trivially_copyable_v<K>, "a kernel is passed by value");
-    if constexpr (!requires { K::scans; })
-      if (on_host(typeid(K))) return host_.launch(blocks, kernel, block_work);
-    run(typeid(K), bytes_of(kernel), blocks, block_work, detail::rows_split<K>, detail::rows_fill_blocks<K>);
+    if constexpr (on_host<K>()) host_.launch(blocks, kernel, block_work);
+    else run(typeid(K), bytes_of(kernel), blocks, block_work, detail::rows_split<K>, detail::rows_fill_blocks<K>);
   }
   template <class K>
   void launch_blocks(std::int64_t blocks, K const& kernel) {
@@ -173,9 +172,11 @@ class interpreted_backend {
     return bytes;
   }
 
-  // Functors for the host only: arg_max of types that it converts, its sort of positions, and a closure that converts.
-  static bool on_host(std::type_info const& functor) {
-    std::string const text = demangled(functor.name());
+  // Functors for the host only: arg_max of types that it converts, its sort of positions, and a closure that converts. Known
+  // when this is compiled, so that the host's code of the others is not.
+  template <class K>
+  static constexpr bool on_host() {
+    std::string_view const text = __PRETTY_FUNCTION__;
     for (std::string_view part : {"arg_max_converted_lines", "number_positions", "segment_starts", "clip_scale"})
       if (text.find(part) != text.npos) return true;
     return false;
