@@ -25,6 +25,8 @@
 #include <neap/execute/evaluator.hpp>
 #include <neap/execute/impl/arena.ipp>
 #include <neap/execute/impl/batch_runner.ipp>
+#include <neap/execute/impl/compiled_base.ipp>
+#include <neap/execute/impl/device_function.ipp>
 #include <neap/execute/impl/plan_like.ipp>
 #include <neap/execute/impl/spill_file.ipp>
 #include <neap/execute/trainer.hpp>

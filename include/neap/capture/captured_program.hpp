@@ -222,6 +222,9 @@ struct captured_program {
   std::vector<made_row> made_rows;     // as `made`, in terms of rows
   std::uint32_t rows = 0;              // how many storages it makes
   std::uint32_t cell_count = 0;        // tracked scalars at the beginning, and what was read since
+
+  /// Whether a run leaves anything in the arguments beside what its operators write.
+  bool has_effects() const { return !tensors.empty() || !cells.empty() || !plains.empty() || !containers.empty(); }
 };
 
 /// Gives what an exception carries its data; `made` has the storages that the call made.
