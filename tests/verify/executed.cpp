@@ -26,9 +26,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
-#include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -391,20 +389,12 @@ candidate<graph> judged(graph g, schedule order) {
 
 /// The candidate with one argument of an op changed: a copy of it, or another value of its type that is there.
 std::optional<candidate<graph>> made_wrong(candidate<graph> const& c, random_stream& draw) {
-  auto const& g = c.graph;
-  auto at = draw.below(static_cast<std::uint32_t>(c.order.size()));
-  std::optional<std::uint32_t> input;
-  if (draw.below(2)) {  // an argument that is written over
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> written;
-    for (std::uint32_t k = 0; k < c.order.size(); ++k)
-      for (auto v : g.outputs(c.order[k]))
-        if (auto const& r = g.record(v); r.of >= 0 && r.alias != alias_kind::view)
-          written.push_back({k, static_cast<std::uint32_t>(r.of)});
-    if (!written.empty()) std::tie(at, input) = written[draw.below(static_cast<std::uint32_t>(written.size()))];
-  }
+  auto const n = static_cast<std::uint32_t>(c.order.size());
+  auto const at = draw.below(n);
   auto const o = c.order[at];
+  auto const& g = c.graph;
   if (g.inputs(o).empty() || g.as<op::wait>(o) || g.as<op::load>(o)) return std::nullopt;
-  auto const i = input ? *input : draw.below(static_cast<std::uint32_t>(g.inputs(o).size()));
+  auto const i = draw.below(static_cast<std::uint32_t>(g.inputs(o).size()));
   auto const v = g.inputs(o)[i];
   graph_editor edit(g);
   schedule order = c.order;
