@@ -408,7 +408,7 @@ TEST_CASE("thousands of applications to random graphs, in walks, checked and exe
   std::size_t n = 0, executed = 0;
   std::vector<std::size_t> of_rule(taso_rules{}.rules.size());
   host_backend backend;
-  for (std::uint64_t seed = 0; seed < (testing::sanitized ? 16u : 400u); ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::cases(400u); ++seed) {
     CAPTURE(seed);
     auto c = made_of(random_algebra(seed).make(10 + seed % 14));
     auto const sources = random_sources(c.graph, seed);
@@ -437,8 +437,8 @@ TEST_CASE("thousands of applications to random graphs, in walks, checked and exe
       c = {std::move(next.graph), std::move(next.order), {}};
     }
   }
-  CHECK(n > (testing::sanitized ? 300u : 10000u));
-  CHECK(executed > (testing::sanitized ? 60u : 2000u));
+  CHECK(n > testing::cases(10000u));
+  CHECK(executed > testing::cases(2000u));
   if (!testing::sanitized)
     CHECK(std::count(of_rule.begin(), of_rule.end(), 0u) < 40);  // most rules come up by themselves
 }

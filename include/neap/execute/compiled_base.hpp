@@ -30,6 +30,7 @@ namespace neap::inline v0::detail {
 /// What of a compiled function does not depend on its type.
 class compiled_base {
  public:
+  /// Whether a call is captured on a copy of what is given by value, before it runs.
   static constexpr bool copies_arguments = false;
   /// Of a graph, and the memory in its order of the largest graph of its path; 0: it is the only one.
   using planner = std::function<plan<graph>(graph const&, bytes_t)>;

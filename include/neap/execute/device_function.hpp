@@ -13,6 +13,7 @@
 #include <neap/execute/compile.hpp>
 
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -46,6 +47,8 @@ class calls_on_device : public compiled_base {
   void run_once(compiled_call& now, known_calls& calls, turn& alone, std::unique_lock<std::mutex>& lock,
                 std::optional<argument_state>& begun, sizes n, compiled_paths& like, recorded_path path, host_log& log,
                 known_reads& reads);
+  /// Whether the library has refused something: later calls are to state it anew.
+  static bool is_refusal(std::exception_ptr const& thrown);
   /// No graph stands for the path.
   [[noreturn]] void refuse(recorded_path const& path) const;
 };

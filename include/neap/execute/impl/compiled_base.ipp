@@ -3,7 +3,6 @@
 
 #include <neap/execute/compiled_base.hpp>
 
-#include <neap/capture/sym_functions.hpp>
 #include <neap/core/separate_compilation.hpp>
 #include <neap/execute/plan_like.hpp>
 

@@ -7,8 +7,7 @@
 
 namespace neap::inline v0::detail {
 
-/// Whether the library has refused something: later calls are to state it anew.
-NEAP_FUNC bool is_refusal_of_library(std::exception_ptr const& thrown) {
+NEAP_FUNC bool calls_on_device::is_refusal(std::exception_ptr const& thrown) {
   if (!thrown) return false;
   try {
     std::rethrow_exception(thrown);
@@ -85,7 +84,7 @@ NEAP_FUNC void calls_on_device::look_up(compiled_call& now, known_calls& calls, 
       walk_again();
       continue;
     }
-    if (failed || path.caught || is_refusal_of_library(path.program.thrown) || !path.program.thrown_storages.empty())
+    if (failed || path.caught || is_refusal(path.program.thrown) || !path.program.thrown_storages.empty())
       return run_once(now, calls, alone, lock, begun, n, *paths, std::move(path), log, reads);
     if (path.unusable) refuse(path);
     why_ = "";
