@@ -77,13 +77,12 @@ struct search_policy {
 
   /// Addresses of the best candidates.
   struct placement_numbers {
-    bool exact = true;                 // where the default planner leaves holes, exact search follows
-    double kept_back = 25;             // times the seconds that judging the original took, for each answer's addresses
-    double placements_a_second = 1e6;  // of the default planner's improvement
-    double least_seconds = 0.02;       // that the improvement may take in any case
-    bytes_t holes = 200;               // one part of so many of the peak may be free where the plan fits
-    double to_begin_an_op = 1e-5;      // seconds before exact search can be ended
-    double nodes_a_second = 50'000;    // of exact search, by the seconds of an epoch's work
+    bool exact = true;               // where the default planner leaves holes, exact search follows
+    double kept_back = 25;           // times the seconds that judging the original took, for each answer's addresses
+    double least_seconds = 0.01;     // that the default planner's improvement may take in any case
+    bytes_t holes = 200;             // one part of so many of the peak may be free where the plan fits
+    double to_begin_an_op = 1e-5;    // seconds before exact search can be ended
+    double nodes_a_second = 50'000;  // of exact search, by the seconds of an epoch's work
     double least_nodes = 100'000, most_nodes = 400'000;  // in all
     std::int64_t few_nodes = 2'000;                      // for each answer in any case
     std::int64_t part_of_nodes = 2;  // each answer has one part of so many of the nodes that are left

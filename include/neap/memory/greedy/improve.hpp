@@ -63,7 +63,7 @@ class plan_improver {
     for (std::uint32_t failures = 0; plan_.arena_bytes > plan_.lower_bound_bytes;) {
       if (failures % patience == 0 && !look_at(worst, wanted << std::min(failures / patience, 2u))) return;
       if (placed_ + static_cast<std::int64_t>(inside_.size()) > budget.placements || budget.ended()) return;
-      if (attempt()) worst = highest(), failures = 0;
+      if (attempt(budget.ended)) worst = highest(), failures = 0;
       else ++failures;
     }
     plan_.status = plan_status::optimal;
@@ -72,8 +72,9 @@ class plan_improver {
   constexpr std::int64_t placed() const { return placed_; }
 
  private:
-  static constexpr std::uint32_t wanted = 4096;  // records in a window on either side, before any failure
-  static constexpr std::uint32_t patience = 16;  // failures until a window is doubled
+  static constexpr std::uint32_t wanted = 4096;               // records in a window on either side, before any failure
+  static constexpr std::uint32_t patience = 16;               // failures until a window is doubled
+  static constexpr std::int64_t records_between_looks = 256;  // at whether the work is to end: about half a millisecond
 
   constexpr std::size_t highest() const {
     std::size_t worst = 0;
@@ -131,7 +132,7 @@ class plan_improver {
   }
 
   /// Puts the window's records back in the next order; true if all end below the arena's end.
-  constexpr bool attempt() {
+  constexpr bool attempt(early_end ended) {
     auto const turn = tries_[centre_]++;
     order_.clear();
     if (turn < improve_orders.size()) {
@@ -166,7 +167,7 @@ class plan_improver {
     placed_ += static_cast<std::int64_t>(crossing_.size());
     found_.clear();
     for (auto const& r : order_) {
-      ++placed_;
+      if (++placed_ % records_between_looks == 0 && ended()) return false;
       found_.push_back(put_lowest(p_, ground_, space_, r.record, origin));
       if (found_.back() + p_.size[r.record] >= plan_.arena_bytes) return false;
     }

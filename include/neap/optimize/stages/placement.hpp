@@ -9,6 +9,7 @@
 #include <neap/optimize/search_profile.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,6 +18,25 @@
 #include <vector>
 
 namespace neap::inline v0::detail {
+
+/// Improvement of a plan ends at a request, or after so many seconds.
+class improvement_end {
+ public:
+  improvement_end(std::stop_token const& stop, double seconds) : stop_(stop), seconds_(seconds) {}
+  /// This outlives it.
+  early_end as_function() const {
+    return {[](void const* p) { return static_cast<improvement_end const*>(p)->is_over(); }, this};
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  bool is_over() const {
+    return stop_.stop_requested() || std::chrono::duration<double>(clock::now() - begin_).count() >= seconds_;
+  }
+  std::stop_token const& stop_;
+  double seconds_;
+  clock::time_point begin_ = clock::now();
+};
 
 template <class State>
 class placement {
@@ -66,10 +86,16 @@ class placement {
   }
 
   /// What a limit that was lowered for the sake of addresses has led to may be slower than what fits without that; and
-  /// where nothing fits, what has a larger peak may need less.
+  /// where nothing fits, what has a larger peak may need less: the first of these is placed without time, too.
   void place_others() {
-    for (auto const& n : state_.beside.all())
-      if ((!answer_fits() || has_time()) && may_be_better(n->state.result)) state_.best = n, place_best();
+    bool late = false;
+    for (auto const& n : state_.beside.all()) {
+      bool const in_time = has_time();
+      if (!in_time && (late || answer_fits())) break;
+      if (!may_be_better(n->state.result)) continue;
+      late = !in_time;
+      state_.best = n, place_best();
+    }
     take_answer();
   }
   /// Where nothing fits: the quickest of what was found that is as small as the smallest becomes the answer. The first
@@ -115,12 +141,10 @@ class placement {
     return timed(state_.options.profile, profile.placing, [&] {
       auto const& memory = state_.options.memory;
       auto const seconds_left = [&] { return state_.budget.seconds_left(c.order.size()); };
-      default_planner quick;
       auto const& stop = state_.options.stop;
-      quick.ended = {[](void const* s) { return static_cast<std::stop_token const*>(s)->stop_requested(); }, &stop};
-      double const affordable = numbers_.placements_a_second * std::max(seconds_left(), numbers_.least_seconds);
-      if (affordable < static_cast<double>(quick.most_placements))
-        quick.most_placements = static_cast<std::int64_t>(affordable);
+      default_planner quick;
+      improvement_end const end(stop, std::max(seconds_left(), numbers_.least_seconds));
+      quick.ended = end.as_function();
       auto placed = make_plan(c, state_.graph, memory, quick);
       auto const limit = state_.out.memory_limit_bytes;
       bool const large = state_.asked.limits_memory && placed.arena_bytes > limit && placed.peak_bytes <= limit;
