@@ -186,6 +186,29 @@ TEST_CASE("batches of several sizes share the memory; outputs and gradients are 
   CHECK(problems() == "");
 }
 
+TEST_CASE("larger batches than the sample run in the room that sizes.limit gives on the device") {
+  simulated_device::reset(7);
+  network there, here;
+  initialise(there, 3), initialise(here, 3);
+  auto const step = training_step(there, batch(4, 0), cross_entropy{}, adamw{.rate = 0.1});
+  auto const same = training_step(here, batch(64, 0), cross_entropy{}, adamw{.rate = 0.1});
+  auto const large = plan_in_order(same.program);
+  host_backend host(1);
+  cuda_backend device;
+  trainer run(step, plan_in_order(step.program), device, {.sizes = {.limit = large.arena_bytes}});
+  trainer beside(same, large, host);
+  auto const memory = simulated_device::counts().memory;
+  for (std::int64_t n : {4, 64, 32, 4, 64}) {
+    CAPTURE(n);
+    auto const b = batch(n, static_cast<std::uint64_t>(n));
+    CHECK(run(b) == beside(b));
+  }
+  CHECK(simulated_device::counts().memory == memory);
+  CHECK(message_of([&] { run.prepare(batch(640, 1)); }).find(".limit") != std::string::npos);
+  CHECK(weights_of(there) == weights_of(here));
+  CHECK(problems() == "");
+}
+
 TEST_CASE("a captured step is captured again where the scratch memory of kernels has moved") {
   simulated_device::reset(9);
   network there, here;

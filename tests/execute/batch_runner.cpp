@@ -175,6 +175,33 @@ TEST_CASE(
   CHECK(weights_of(planned) == weights_of(eager));
 }
 
+TEST_CASE("larger batches than the sample are planned in the room that sizes.limit gives, and none beyond it") {
+  eager_context const context{{.threads = 1}};
+  with_gru planned, eager;
+  initialise(planned, 3), initialise(eager, 3);
+  auto const step = training_step(planned, sequence(2, 6, 0), mse{}, sgd{.rate = 0.1});
+  auto const large = training_step(eager, sequence(64, 12, 0), mse{}, sgd{.rate = 0.1});
+  auto const in_order = plan_in_order(large.program);
+  host_backend backend(1);
+  auto const small = plan_in_order(step.program);
+  trainer run(step, small, backend,
+              {.sizes = {.search = time_budget{std::chrono::seconds(20)}, .limit = in_order.arena_bytes * 8 / 10}});
+  REQUIRE(small.arena_bytes < in_order.arena_bytes / 4);
+  training_state state;
+  for (auto const& [n, t] : {std::pair{2, 6}, {64, 12}, {32, 12}, {64, 9}, {2, 6}, {64, 12}})
+    CHECK(run(sequence(n, t, 1)) ==
+          eager_step(eager, sequence(n, t, 1), mse{}, sgd{.rate = 0.1}, state).item<double>());
+  CHECK(weights_of(planned) == weights_of(eager));
+  CHECK(message_of([&] { run.prepare(sequence(6400, 12, 1)); }).find(".limit") != std::string::npos);
+  CHECK(run(sequence(2, 6, 2)) == eager_step(eager, sequence(2, 6, 2), mse{}, sgd{.rate = 0.1}, state).item<double>());
+
+  // A limit below what the given plan needs, and one behind which no system has memory.
+  trainer less(step, small, backend, {.sizes = {.limit = 1}});
+  CHECK_NOTHROW(less.prepare(sequence(2, 6, 1)));
+  CHECK(message_of([&] { trainer(step, small, backend, {.sizes = {.limit = bytes_t{1} << 60}}); }).find("bytes") !=
+        std::string::npos);
+}
+
 TEST_CASE("no search runs longer than it may, and none does beyond what is proved") {
   eager_context const context{{.threads = 1}};
   with_gru m;

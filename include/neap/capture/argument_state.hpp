@@ -2,6 +2,7 @@
 // signature, a string of bytes that is equal where tensors' types and aliasing, plain values and structure are.
 #pragma once
 
+#include <neap/capture/any_length.hpp>
 #include <neap/capture/shared_elements.hpp>
 #include <neap/capture/walk.hpp>
 #include <neap/core/number_map.hpp>
@@ -72,8 +73,10 @@ class argument_state final : public part_visitor {
     std::string name;
   };
 
-  /// `named`: the paths of parts are kept.
-  explicit argument_state(bool named = false) : named_(named) {}
+  /// `named`: the paths of parts are kept. `lengths`: those that may change have no part in the signature.
+  explicit argument_state(bool named = false, std::vector<any_length> const* lengths = nullptr)
+      : named_(named),
+        any_lengths_(lengths) {}
 
   void visit(tensor& x) override {
     if (named_) note();
@@ -96,8 +99,8 @@ class argument_state final : public part_visitor {
     bool const first = storages_.add(s.get(), number);
     put(std::uint64_t{2} + storages_.find(s.get()));
     auto const& l = x.layout();
-    put_type(l.type);
-    if (!l.is_dense())
+    bool const changes = put_type_of(x);
+    if (!l.is_dense() && !changes)
       for (auto k : l.strides) put(static_cast<std::uint64_t>(k));
     put(std::uint64_t{l.is_dense()});
     auto const* n = x.node().get();
@@ -155,12 +158,14 @@ class argument_state final : public part_visitor {
     if (std::ranges::find(tracked_, &x) == tracked_.end()) tracked_.push_back(&x);
   }
   void enter(std::string_view name, std::size_t number) override {
+    if (depth_++ == 0) argument_ = number;
     if (!named_) return;
     lengths_.push_back(path_.size());
     if (!path_.empty()) path_ += '.';
     path_ += name.empty() ? std::to_string(number) : std::string(name);
   }
   void leave() override {
+    --depth_;
     if (!named_) return;
     path_.resize(lengths_.back());
     lengths_.pop_back();
@@ -190,6 +195,7 @@ class argument_state final : public part_visitor {
       if (first == k && takes_windows) find_window(k);
       auto const& w = windows[k] = windows[first];
       if (named_) names.push_back({signature.size(), tensor_names[k]});
+      if (any_lengths_ && changing_.contains(k)) continue;
       put(static_cast<std::uint64_t>(handles[k].layout().offset - w.base));
       put(std::uint64_t{w.is_part});
       if (!w.is_part) put_type(handles[k].storage()->type());
@@ -273,11 +279,25 @@ class argument_state final : public part_visitor {
                       is_one ? handles[first].layout().type : tensor_type{s.type().element, shape{end - base}}};
   }
   void put_shape(std::uint64_t n) { form.append(reinterpret_cast<char const*>(&n), sizeof n); }
+  /// The type of a tensor, but for lengths that may change; whether there are such.
+  bool put_type_of(tensor const& x) {
+    auto type = x.type();
+    if (any_lengths_ && (x.storage()->role() == role::activation || x.storage()->role() == role::input))
+      for (int k = 0; k < type.rank(); ++k)
+        if (may_change(*any_lengths_, argument_, x.type(), k)) type.dims[k] = -1;
+    put_type(type);
+    bool const changes = type != x.type();
+    if (changes) changing_.add(static_cast<std::uint32_t>(handles.size() - 1), 0);
+    return changes;
+  }
   void put_type(tensor_type const& t) {
     put(static_cast<std::uint64_t>(t.element) | static_cast<std::uint64_t>(t.rank()) << 8);
     for (auto d : t.dims) put(static_cast<std::uint64_t>(d));
   }
   bool named_;
+  std::vector<any_length> const* any_lengths_;
+  std::size_t depth_ = 0, argument_ = 0;
+  number_map changing_;  // tensors with such lengths
   number_map storages_, addresses_, objects_, containers_;
   std::vector<std::uint32_t> borrowed_;
   std::vector<tracked_base*> tracked_;

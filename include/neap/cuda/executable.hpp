@@ -91,7 +91,7 @@ class executable<Ops, cuda_backend> : detail::launch_list<Ops, cuda_backend> {
   bytes_t arena_bytes() const { return plan_.arena_bytes - plan_.resident_bytes; }
   /// What was allocated on the device for this plan and all that share its memory, without the scratch of kernels.
   bytes_t device_bytes() const { return memory_of_step_->block->bytes(); }
-  bytes_t room(plan<graph_type> const&) const { return plan_.arena_bytes; }
+  bytes_t room(plan<graph_type> const&) const { return plan_.arena_bytes + spare_bytes_; }
   void share_memory(execution_options& other) const { other.device_memory = memory_of_step_; }
   std::size_t steps_run() const { return steps_; }
   /// Whether the last step was replayed from a captured graph.
@@ -160,6 +160,7 @@ class executable<Ops, cuda_backend> : detail::launch_list<Ops, cuda_backend> {
 
   bool uses_graph_;
   bool owns_memory_;
+  bytes_t spare_bytes_;  // for plans of larger batches
   std::shared_ptr<detail::cuda_step_memory> memory_of_step_;
   std::vector<staying> residents_;                               // that this plan reads
   std::vector<std::shared_ptr<detail::cuda_resident>> written_;  // those that a step writes
@@ -195,6 +196,7 @@ executable<Ops, cuda_backend>::executable(plan<graph_type> p, std::span<source_b
     : base(std::move(p), backend),
       uses_graph_(options.graph && !options.step_seconds && !options.step_spans),
       owns_memory_(!options.device_memory),
+      spare_bytes_(std::max<bytes_t>(options.sizes.limit - plan_.arena_bytes, 0)),
       memory_of_step_(std::dynamic_pointer_cast<detail::cuda_step_memory>(options.device_memory)),
       seconds_(options.step_seconds),
       spans_(options.step_spans) {
@@ -257,7 +259,7 @@ void executable<Ops, cuda_backend>::place(std::span<source_binding const> source
   bytes_t inputs = 0;
   for (auto const* b : rest) inputs += b->bytes;
   if (first) {
-    bytes_t bytes = buffers + inputs;
+    bytes_t bytes = buffers + inputs + spare_bytes_;
     for (auto const* b : large)
       if (!shared_resident(b->storage)) bytes += b->bytes;
     for (auto const* b : small) bytes += b->bytes;

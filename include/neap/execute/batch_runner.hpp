@@ -197,7 +197,7 @@ class batch_runner {
   bytes_t room(plan<basic_graph<Ops>> const& p) const { return first().run->room(p); }
   std::string needed(bytes_t beside_resident) const {
     return std::to_string(beside_resident) + " bytes beside what is resident, and the arena has " +
-           std::to_string(first().run->arena_bytes());
+           std::to_string(room(first().run->planned()) - first().run->planned().resident_bytes);
   }
 
   bound& size_of(sample_ref batch, std::source_location at);
@@ -329,10 +329,12 @@ auto batch_runner<Program, Ops, Backend>::planned(Program step, std::source_loca
       auto const bytes = (never ? within.lower_bound_bytes : p->arena_bytes) - p->resident_bytes;
       char seconds[32];
       std::snprintf(seconds, sizeof seconds, "%g", how.search.limit.count());
-      refuse(at, "a batch of this size needs " + std::string(never ? "at least " : "") + needed(bytes) +
-                     (never ? std::string() : ", and no plan within it was found in " + std::string(seconds) + " s") +
-                     ": plan the largest batch first, " + (never ? "or " : "") + "give a plan by add()" +
-                     (never ? "" : ", or more time by execution_options{.sizes = {.search = ...}}"));
+      refuse(
+          at,
+          "a batch of this size needs " + std::string(never ? "at least " : "") + needed(bytes) +
+              (never ? std::string() : ", and no plan within it was found in " + std::string(seconds) + " s") +
+              ": plan the largest batch first, or give room by execution_options{.sizes = {.limit = ...}}, a plan by add()" +
+              (never ? "" : ", more time by execution_options{.sizes = {.search = ...}}"));
     }
     p = std::move(within.found);
   }

@@ -59,6 +59,7 @@
 #include <functional>
 #include <memory>
 #include <source_location>
+#include <stop_token>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -84,11 +85,21 @@ inline search_options of_path(search_options o, bytes_t original) {
 
 /// Plans each captured graph by a search: compile(f, plan_with(moves, memory_limit::of_original(0.5))). A path of several
 /// graphs is under one limit: a ratio is of the memory of the largest of them. Calls of a path for which no plan fits run
-/// eagerly, and why_missed() says so.
+/// eagerly, and why_missed() says so. Where lengths may change (any_length), the first one is searched; the plan of
+/// another follows from it, and a search takes place only where that does not fit.
 template <class Moves, class... Option>
 auto plan_with(Moves const& moves, Option const&... options) {
-  return [=](graph const& g, bytes_t original = 0) -> plan<graph> {
-    auto found = optimize(g, moves, detail::of_path(options, original)...);
+  return [=](graph const& g, bytes_t original = 0, detail::planned_before const* like = nullptr) -> plan<graph> {
+    auto const search = [&](auto const&... more) {
+      return optimize(g, moves, detail::of_path(options, original)..., more...);
+    };
+    if (like)
+      if (auto const resized = plan_like(like->planned, like->program, g)) {
+        std::stop_source over;
+        over.request_stop();
+        if (auto found = search(warm_start(*resized), over.get_token()); found.fits) return std::move(found.placed);
+      }
+    auto found = search();
     if (!found.fits) throw_error({"compile: ", found.why_not()});
     return std::move(found.placed);
   };
@@ -231,7 +242,7 @@ class compiled_handle {
     return calls().captured(false, std::forward<A>(arguments)...);
   }
 
-  /// How many graphs are kept.
+  /// How many graphs are kept; those that differ in an any_length are one.
   std::size_t graphs() const { return calls().graph_count(); }
   /// Why the last call that ran eagerly did so, in a sentence; empty if none did.
   std::string why_missed() const { return calls().why_missed(); }
@@ -258,7 +269,8 @@ class compiled_function : public detail::compiled_handle<detail::function_calls<
 namespace detail {
 template <class Plan>
 concept graph_planner = std::is_invocable_r_v<plan<graph>, Plan const&, graph const&> ||
-                        std::is_invocable_r_v<plan<graph>, Plan const&, graph const&, bytes_t>;
+                        std::is_invocable_r_v<plan<graph>, Plan const&, graph const&, bytes_t> ||
+                        std::is_invocable_r_v<plan<graph>, Plan const&, graph const&, bytes_t, planned_before const*>;
 template <class F>
 constexpr void check_compiled() {
   static_assert(std::is_empty_v<F> || std::is_pointer_v<F> || is_instance<F, fixed_function>,
@@ -267,8 +279,11 @@ constexpr void check_compiled() {
 }
 template <graph_planner Plan>
 compiled_base::planner planner_of(Plan how) {
-  if constexpr (std::is_invocable_r_v<plan<graph>, Plan const&, graph const&, bytes_t>) return how;
-  else return [how = std::move(how)](graph const& g, bytes_t) { return plan<graph>(how(g)); };
+  using like = planned_before const*;
+  if constexpr (std::is_invocable_r_v<plan<graph>, Plan const&, graph const&, bytes_t, like>) return how;
+  else if constexpr (std::is_invocable_r_v<plan<graph>, Plan const&, graph const&, bytes_t>)
+    return [how = std::move(how)](graph const& g, bytes_t original, like) { return plan<graph>(how(g, original)); };
+  else return [how = std::move(how)](graph const& g, bytes_t, like) { return plan<graph>(how(g)); };
 }
 }  // namespace detail
 

@@ -32,8 +32,9 @@ class compiled_base {
  public:
   /// Whether a call is captured on a copy of what is given by value, before it runs.
   static constexpr bool copies_arguments = false;
-  /// Of a graph, and the memory in its order of the largest graph of its path; 0: it is the only one.
-  using planner = std::function<plan<graph>(graph const&, bytes_t)>;
+  /// Of a graph, the memory in its order of the largest graph of its path (0: it is the only one), and the plan of a graph
+  /// that it equals but for lengths (null: none).
+  using planner = std::function<plan<graph>(graph const&, bytes_t, planned_before const*)>;
 
   compiled_base(planner how, compile_options const& options, std::source_location at,
                 std::unique_ptr<graph_device> device = nullptr)
@@ -52,21 +53,26 @@ class compiled_base {
   };
 
   std::shared_ptr<compiled_paths> paths_of(std::string const& signature);
-  /// Keeps what has its first graph.
+  /// For a signature without graphs.
+  std::shared_ptr<compiled_paths> fresh_paths(compiled_call& now, argument_state const& begin) const;
+  /// Keeps what has its first graph. Of a graph with too many lengths the one that was used least recently goes.
   void add_paths(std::shared_ptr<compiled_paths> fresh);
+  /// Counts the graphs: of several lengths as one.
+  void count_graphs();
   /// Forgets a signature, with all of its graphs.
   void drop_paths(std::shared_ptr<compiled_paths> const& p);
   /// Drops the graph that was used least recently, with all paths of its first stage. All of its signature go where most
-  /// expressions are those of graphs that were dropped.
-  void drop_oldest();
-  /// Whether there is room for another graph.
-  bool make_room();
+  /// expressions are those of graphs that were dropped. False: there is none.
+  bool drop_oldest();
+  /// Whether there is room for another graph of these paths, or it is made.
+  bool has_room(compiled_paths const& of) const;
+  bool make_room(compiled_paths const& of);
   void use(compiled_graph& g) {
-    if (options_.full == when_full::drop_oldest)
+    if (options_.full == when_full::drop_oldest || !options_.lengths.empty())
       g.last_used.store(uses_.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   /// Makes another graph of these paths, or the beginning of one, known to look-ups.
-  void publish(std::shared_ptr<compiled_paths> const& to, bool is_fresh, bool is_path = true);
+  void publish(std::shared_ptr<compiled_paths> const& to, bool is_fresh);
   /// While it lives, no other call is captured: this one runs code of the program, and no lock is held. `waits`: for the
   /// call that is captured now. Throws neap::error where that is this thread's.
   class turn {
@@ -111,8 +117,10 @@ class compiled_base {
   std::string limit_reached(std::string const& why) const;
   void describe(recorder& rec, argument_state const& begin, sizes const& of_references, argument_state& end,
                 argument_state& result, captured_program& p);
+  /// A plan, after one of the same graph with other lengths where there is one. Throws what the planner throws.
+  plan<graph> planned(graph const& g, bytes_t original, length_family* family) const;
   /// Where no plan is found, the graph says so in `refused`.
-  std::shared_ptr<compiled_graph> planned(captured_program p);
+  std::shared_ptr<compiled_graph> planned(captured_program p, length_family* family);
   static std::vector<digest> ops_of(op_graph const& g, std::size_t count = static_cast<std::size_t>(-1));
   /// Whether an operator of a plan may throw after one that updates memory in place: in the order of the plan.
   static bool throws_late(plan<graph> const& p);
@@ -151,7 +159,7 @@ class compiled_base {
     bytes_t peak = 0;
   };
   /// Throws no_plan.
-  stage_plan plan_of(captured_stage s, bytes_t original) const;
+  stage_plan plan_of(captured_stage s, bytes_t original, length_family* family) const;
   /// A stage, or again one that keeps more. Graphs do not run meanwhile. Throws no_plan.
   void place_stage(planned_stage& to, stage_plan made);
   /// Adds a recorded path, or the beginning of one that has no end yet; `form`: of its result. False: it was known.

@@ -66,15 +66,38 @@ class shared_text {
   std::string text_;
 };
 
+/// A graph and its plan, after which graphs of other lengths are planned.
+struct planned_before {
+  graph program;
+  plan<graph> planned;
+};
+/// What signatures share that differ in lengths alone (any_length).
+struct length_family {
+  std::string signature;  // without these lengths
+  std::vector<planned_before> plans;
+};
+
 /// All paths that begin with one signature.
 struct compiled_paths {
   std::string signature;
+  std::shared_ptr<length_family> family;  // none: no length of it may change
   std::size_t cell_count = 0;
   expression_tape tape;  // those of graphs that were dropped stay
   std::size_t dropped = 0;
   guard_trie guards;
   std::vector<std::shared_ptr<compiled_graph>> graphs;
   std::shared_ptr<published_paths const> published;
+
+  std::size_t path_count() const {
+    std::size_t n = 0;
+    for (auto const& g : graphs) n += g->path_count;
+    return n;
+  }
+  std::uint64_t last_used() const {
+    std::uint64_t last = 0;
+    for (auto const& g : graphs) last = std::max(last, g->last_used.load(std::memory_order_relaxed));
+    return last;
+  }
 
   void publish() {
     std::vector<std::vector<std::uint32_t>> effects;

@@ -58,6 +58,8 @@ struct step_span {
 struct size_options {
   time_budget search{std::chrono::seconds(60)};  // of one size, at most: where no order that is known fits the arena
   std::size_t kept = 64;  // planned sizes beside those that were given, at least 2; the least recently used goes first
+  bytes_t limit = 0;  // of any size, what is resident included: so much memory is taken at once, for batches that are
+                      // larger than the sample, too; 0: what the given plan needs
   bool transfers = true;  // may use the spill file where the given plan does not, if nothing else is found to fit
 };
 
@@ -136,10 +138,10 @@ class executable : detail::launch_list<Ops, Backend> {
   std::byte* arena_data() const { return memory_; }
   bytes_t arena_bytes() const { return plan_.arena_bytes - plan_.resident_bytes; }
   /// The largest arena_bytes that a plan for another size may have to run in this one's memory.
-  bytes_t room(plan<graph_type> const& other) const { return other.resident_bytes + arena_bytes(); }
+  bytes_t room(plan<graph_type> const& other) const { return other.resident_bytes + memory_bytes_; }
   /// Lets another executable use this one's memory.
   void share_memory(execution_options& other) const {
-    other.memory = {memory_, static_cast<std::size_t>(arena_bytes())};
+    other.memory = {memory_, static_cast<std::size_t>(memory_bytes_)};
   }
   /// Residents are in the host's memory already.
   void sync() {}
@@ -185,6 +187,7 @@ class executable : detail::launch_list<Ops, Backend> {
   void run_with_transfers();
   std::byte* storage_address(std::uint32_t step) const { return address_[base::moved_storage(step)]; }
 
+  bytes_t memory_bytes_;  // where it computes: at least arena_bytes()
   arena arena_;
   plain_vector<journal_entry> journal_;
   std::vector<spill_file::ticket> tickets_;
@@ -199,15 +202,17 @@ template <class Ops, class Backend>
 executable<Ops, Backend>::executable(plan<graph_type> p, std::span<source_binding const> sources, Backend& backend,
                                      execution_options const& options)
     : base(std::move(p), backend),
-      arena_(options.memory.empty() ? plan_.arena_bytes - plan_.resident_bytes : 0),
+      memory_bytes_(options.memory.empty() ? std::max(plan_.arena_bytes, options.sizes.limit) - plan_.resident_bytes
+                                           : static_cast<bytes_t>(options.memory.size())),
+      arena_(options.memory.empty() ? memory_bytes_ : 0),
       seconds_(options.step_seconds),
       watch_(options.watch) {
   if constexpr (requires { Backend::runs_on_device; })
     static_assert(!Backend::runs_on_device, "neap: executables of a GPU are in another header: include neap/cuda.hpp");
   if (options.step_spans)
     throw_error({"executable: execution_options::step_spans are measured on a GPU alone (step_seconds on the host)"});
-  if (!options.memory.empty() && static_cast<bytes_t>(options.memory.size()) < arena_bytes())
-    throw_error({"executable: the plan needs ", arena_bytes(), " bytes, got ", options.memory.size()});
+  if (memory_bytes_ < arena_bytes())
+    throw_error({"executable: the plan needs ", arena_bytes(), " bytes, got ", memory_bytes_});
   if (reinterpret_cast<std::uintptr_t>(options.memory.data()) % 64 != 0)
     throw_error({"executable: the memory does not begin at a multiple of 64 bytes, as kernels need"});
   base::place_buffers(options.memory.empty() ? arena_.data() : options.memory.data());

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <new>
 #include <string_view>
+#include <unordered_map>
 
 namespace neap::inline v0::detail {
 
@@ -29,44 +30,86 @@ NEAP_FUNC void compiled_base::add_paths(std::shared_ptr<compiled_paths> fresh) {
   paths_.push_back(std::move(fresh));
 }
 
+NEAP_FUNC std::shared_ptr<compiled_paths> compiled_base::fresh_paths(compiled_call& now,
+                                                                     argument_state const& begin) const {
+  auto made = std::make_shared<compiled_paths>();
+  made->signature = begin.signature;
+  made->cell_count = begin.cells.size();
+  if (options_.lengths.empty()) return made;
+  argument_state without(false, &options_.lengths);
+  walk_all(now, without);
+  for (auto const& p : paths_)
+    if (p->family && p->family->signature == without.signature) made->family = p->family;
+  if (!made->family) {
+    made->family = std::make_shared<length_family>();
+    made->family->signature = std::move(without.signature);
+  }
+  return made;
+}
+
+NEAP_FUNC void compiled_base::count_graphs() {
+  std::size_t n = 0;
+  std::unordered_map<length_family const*, std::size_t> most;
+  for (auto const& p : paths_) {
+    auto const count = p->path_count();
+    auto* before = p->family ? &most[p->family.get()] : nullptr;
+    if (!before) n += count;
+    else if (count > *before) n += count - std::exchange(*before, count);
+  }
+  graphs_ = n;
+}
+
 NEAP_FUNC void compiled_base::drop_paths(std::shared_ptr<compiled_paths> const& p) {
-  for (auto const& g : p->graphs) graphs_ -= g->path_count;
   auto others = std::exchange(paths_, {});
   by_signature_.clear();
   for (auto& other : others)
     if (other != p) add_paths(std::move(other));
+  count_graphs();
 }
 
-NEAP_FUNC void compiled_base::drop_oldest() {
+NEAP_FUNC bool compiled_base::drop_oldest() {
   std::shared_ptr<compiled_paths> in;
   std::size_t at = 0;
   for (auto& p : paths_)
     for (std::size_t k = 0; k < p->graphs.size(); ++k)
       if (!in || p->graphs[k]->last_used < in->graphs[at]->last_used) in = p, at = k;
-  if (!in) return;
+  if (!in) return false;
   publications_.fetch_add(1, std::memory_order_release);
-  if (in->graphs.size() == 1 || ++in->dropped > 4 * options_.graphs + 64) return drop_paths(in);
-  graphs_ -= in->graphs[at]->path_count;
+  if (in->graphs.size() == 1 || ++in->dropped > 4 * options_.graphs + 64) return drop_paths(in), true;
   in->graphs.erase(in->graphs.begin() + static_cast<std::ptrdiff_t>(at));
   in->guards = guard_trie();
   for (std::uint32_t k = 0; k < in->graphs.size(); ++k) in->guards.add(in->graphs[k]->captured.path, k);
   in->publish();
+  count_graphs();
+  return true;
 }
 
-NEAP_FUNC bool compiled_base::make_room() {
-  while (graphs_ >= std::max<std::size_t>(options_.graphs, 1) && options_.full == when_full::drop_oldest) {
-    std::size_t const before = graphs_;
-    drop_oldest();
-    if (graphs_ == before) break;
-  }
-  return graphs_ < options_.graphs;
+NEAP_FUNC bool compiled_base::has_room(compiled_paths const& of) const {
+  if (graphs_ < options_.graphs) return true;
+  if (!of.family || options_.graphs == 0) return false;
+  std::size_t most = 0;  // that this graph has with another length
+  for (auto const& p : paths_)
+    if (p->family == of.family) most = std::max(most, p->path_count());
+  return of.path_count() < most;
 }
 
-NEAP_FUNC void compiled_base::publish(std::shared_ptr<compiled_paths> const& to, bool is_fresh, bool is_path) {
-  graphs_ += is_path;
+NEAP_FUNC bool compiled_base::make_room(compiled_paths const& of) {
+  while (!has_room(of) && options_.full == when_full::drop_oldest && drop_oldest()) {}
+  return has_room(of);
+}
+
+NEAP_FUNC void compiled_base::publish(std::shared_ptr<compiled_paths> const& to, bool is_fresh) {
   to->publish();
   publications_.fetch_add(1, std::memory_order_release);
+  if (is_fresh && to->family) {
+    std::size_t lengths = 0;
+    std::shared_ptr<compiled_paths> oldest;
+    for (auto const& p : paths_)
+      if (p->family == to->family && (++lengths, !oldest || p->last_used() < oldest->last_used())) oldest = p;
+    if (lengths >= std::max<std::size_t>(options_.most_lengths, 1)) drop_paths(oldest);
+  }
   if (is_fresh) add_paths(to);
+  count_graphs();
 }
 
 NEAP_FUNC std::string compiled_base::other_signature(argument_state const& named) const {
@@ -221,13 +264,22 @@ NEAP_FUNC void compiled_base::describe(recorder& rec, argument_state const& begi
   p.result_bytes = result.plain_bytes + result.form;
 }
 
-NEAP_FUNC std::shared_ptr<compiled_graph> compiled_base::planned(captured_program p) {
+NEAP_FUNC plan<graph> compiled_base::planned(graph const& g, bytes_t original, length_family* family) const {
+  if (!family) return planner_(g, original, nullptr);
+  for (auto const& before : family->plans)
+    if (is_like(before.program, g)) return planner_(g, original, &before);
+  auto made = planner_(g, original, nullptr);
+  if (family->plans.size() < options_.graphs) family->plans.push_back({g, made});
+  return made;
+}
+
+NEAP_FUNC std::shared_ptr<compiled_graph> compiled_base::planned(captured_program p, length_family* family) {
   auto made = std::make_shared<compiled_graph>();
   graph const g(std::move(p.program));
   made->ops = ops_of(g);
   made->scalars = scalars_of(p.sources);
   if (g.op_count() > 0) try {
-      auto planned = planner_(g, 0);
+      auto planned = this->planned(g, 0, family);
       for (auto const& s : p.sources)
         made->sources.push_back(counterpart(g.sources(), planned.graph.sources(), s.value));
       auto bindings = bindings_of(p.sources, made->sources, p.constants, made->scalars);
@@ -304,13 +356,14 @@ NEAP_FUNC void compiled_base::require_same(planned_stage const& kept, captured_s
   if (!same) untracked({});
 }
 
-NEAP_FUNC compiled_base::stage_plan compiled_base::plan_of(captured_stage s, bytes_t original) const {
+NEAP_FUNC compiled_base::stage_plan compiled_base::plan_of(captured_stage s, bytes_t original,
+                                                           length_family* family) const {
   stage_plan made;
   graph const g(s.computes ? std::move(s.program) : op_graph(table_of<standard_operators>()));
   made.ops = ops_of(g, s.op_count);
   if (g.op_count() > 0) try {
       made.peak = plan_in_order(g).arena_bytes;
-      made.planned = planner_(g, std::max(original, made.peak));
+      made.planned = planned(g, std::max(original, made.peak), family);
       for (auto& from : s.sources) from.value = counterpart(g.sources(), made.planned->graph.sources(), from.value);
       for (auto& v : s.kept) v.value = counterpart(g.kept(), made.planned->graph.kept(), v.value);
     } catch (error const& e) { throw no_plan{refusal(e)}; }
@@ -362,8 +415,7 @@ NEAP_FUNC bool compiled_base::add(compiled_paths& to, captured_program p, std::v
   auto trial = trie;
   if (auto const k = trial.add(path, number); k <= path.size())
     untracked(k < path.size() ? path[k].at : std::source_location{});
-  if (!known.empty() && graphs_ >= options_.graphs)
-    throw no_plan{limit_reached("it takes a path that is not known"), true};
+  if (!known.empty() && !has_room(to)) throw no_plan{limit_reached("it takes a path that is not known"), true};
   bytes_t original = 0;
   for (std::size_t i = 0; i < n; ++i)
     if (stages[i].computes) {
@@ -374,7 +426,7 @@ NEAP_FUNC bool compiled_base::add(compiled_paths& to, captured_program p, std::v
   std::vector<std::optional<stage_plan>> plans(n);
   for (std::size_t i = 0; i < n; ++i)
     if (i >= known.size() || known[i]->captured.kept.size() < stages[i].kept.size())
-      plans[i] = plan_of(std::move(stages[i]), original);
+      plans[i] = plan_of(std::move(stages[i]), original, to.family.get());
   std::scoped_lock const alone(running_);
   require_free();
   std::unique_ptr<planned_stage> first;
@@ -632,7 +684,7 @@ NEAP_FUNC void compiled_base::look_up(compiled_call& now, known_calls& calls, bo
         }
         lock.lock();
         // Its own stages may not go.
-        if (graphs_ >= options_.graphs) return eagerly(limit_reached(why));
+        if (!has_room(*paths)) return eagerly(limit_reached(why));
         if (paths_of(begin.signature) != paths || std::ranges::find(paths->graphs, known) == paths->graphs.end())
           return eagerly(why);
       } else {
@@ -646,12 +698,10 @@ NEAP_FUNC void compiled_base::look_up(compiled_call& now, known_calls& calls, bo
     argument_state named(true);
     walk_all(now, named);
     why = other_signature(named);
-    paths = std::make_shared<compiled_paths>();
-    paths->signature = std::move(named.signature);
-    paths->cell_count = begin.cells.size();
+    paths = fresh_paths(now, begin);
   }
   if (is_recording_) return eagerly(in_host_code);
-  if (!known && !make_room()) return eagerly(limit_reached(why));
+  if (!known && !make_room(*paths)) return eagerly(limit_reached(why));
   why_ = std::move(why);
   if (!is_fresh) last_ = paths;
   record(now, begin, n, paths, is_fresh, known.get(), log, lock);
@@ -845,10 +895,10 @@ NEAP_FUNC bool compiled_base::keep(recorded_path&& recorded, std::shared_ptr<com
       if (!add(*to, std::move(p), recorded.stages, recorded.is_beginning, std::move(recorded.form))) return false;
       if (known) known->path_count += is_path;
       else use(*to->graphs.back()), to->graphs.back()->path_count = is_path;
-      publish(to, is_fresh, is_path);
+      publish(to, is_fresh);
       return true;
     }
-    auto made = planned(std::move(p));
+    auto made = planned(std::move(p), to->family.get());
     if (!made->refused.empty()) why_ = made->refused;
     made->result = std::move(recorded.form);
     use(*made);
@@ -911,12 +961,12 @@ NEAP_FUNC std::vector<graph> compiled_base::by_shapes(compiled_call& now, bool k
     find(now, *paths, c);
     if (auto const found = graph_of(c); found != guard_program::none) known = c.paths->graphs[found].get();
   } else {
-    paths = std::make_shared<compiled_paths>();
-    paths->signature = begin.signature, paths->cell_count = begin.cells.size();
+    paths = fresh_paths(now, begin);
   }
   if (known && !known->refused.empty()) throw_error(at_, {"compile: ", known->refused});
   if (known && !known->staged) return {};
-  if (keeps && !known && !make_room()) throw_error(at_, {"compile: ", limit_reached("another path is to be kept")});
+  if (keeps && !known && !make_room(*paths))
+    throw_error(at_, {"compile: ", limit_reached("another path is to be kept")});
   auto const how = now.copies() ? capture_mode::again_by_shapes : capture_mode::by_shapes;
   auto path = recorded(now, how, begin, n, *paths, log);
   if (path.growth) {

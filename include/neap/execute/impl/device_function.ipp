@@ -71,12 +71,10 @@ NEAP_FUNC void calls_on_device::look_up(compiled_call& now, known_calls& calls, 
       argument_state named(true);
       walk_all(now, named);
       why = other_signature(named);
-      paths = std::make_shared<compiled_paths>();
-      paths->signature = std::move(named.signature), paths->cell_count = begun->cells.size();
+      paths = fresh_paths(now, *begun);
     }
-    if (!failed && !known && !make_room()) refuse_on_device(limit_reached(why));
-    if (!failed && known && known->staged && !verifies && graphs_ >= options_.graphs)
-      refuse_on_device(limit_reached(why));
+    if (!failed && !known && !make_room(*paths)) refuse_on_device(limit_reached(why));
+    if (!failed && known && known->staged && !verifies && !has_room(*paths)) refuse_on_device(limit_reached(why));
     auto path = recorded(now, capture_mode::again_by_shapes, *begun, n, *paths, log, &reads);
     if (++captures > most_captures) untracked({});
     if (path.growth) {
@@ -119,9 +117,7 @@ NEAP_FUNC void calls_on_device::run_once(compiled_call& now, known_calls& calls,
     once->signature = begun->signature, once->cell_count = begun->cells.size(), once->tape = like.tape;
     path.stages.clear();
     why_ = "";
-    std::size_t const graphs = graphs_;
     (void)keep(std::move(path), once, false, nullptr);
-    graphs_ = graphs;
     if (auto const refused = why_.take(); !refused.empty()) refuse_on_device(refused);
     auto& g = *once->graphs.back();
     if (!g.staged) {
