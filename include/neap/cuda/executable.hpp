@@ -91,7 +91,11 @@ class executable<Ops, cuda_backend> : detail::launch_list<Ops, cuda_backend> {
   bytes_t arena_bytes() const { return plan_.arena_bytes - plan_.resident_bytes; }
   /// What was allocated on the device for this plan and all that share its memory, without the scratch of kernels.
   bytes_t device_bytes() const { return memory_of_step_->block->bytes(); }
-  bytes_t room(plan<graph_type> const&) const { return plan_.arena_bytes + spare_bytes_; }
+  bytes_t room(plan<graph_type> const&) const {
+    bytes_t small = 0;  // of this plan, which another may have a second time, as its own
+    for (auto const& f : memory_of_step_->fed) small += f.bytes;
+    return plan_.arena_bytes + std::max<bytes_t>(spare_bytes_ - small, 0);
+  }
   void share_memory(execution_options& other) const { other.device_memory = memory_of_step_; }
   std::size_t steps_run() const { return steps_; }
   /// Whether the last step was replayed from a captured graph.
