@@ -198,8 +198,9 @@ TEST_CASE("larger batches than the sample are planned in the room that sizes.lim
   // A limit below what the given plan needs, and one behind which no system has memory.
   trainer less(step, small, backend, {.sizes = {.limit = 1}});
   CHECK_NOTHROW(less.prepare(sequence(2, 6, 1)));
-  CHECK(message_of([&] { trainer(step, small, backend, {.sizes = {.limit = bytes_t{1} << 60}}); }).find("bytes") !=
-        std::string::npos);
+  if (!sanitized)  // the address sanitizer ends a program that asks for so much
+    CHECK(message_of([&] { trainer(step, small, backend, {.sizes = {.limit = bytes_t{1} << 60}}); }).find("bytes") !=
+          std::string::npos);
 }
 
 TEST_CASE("no search runs longer than it may, and none does beyond what is proved") {
