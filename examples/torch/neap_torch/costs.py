@@ -1,0 +1,223 @@
+"""Seconds of an op of a joint graph: a roofline of a device, by flops and bytes moved, or measured calls."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch.utils._pytree import tree_map
+
+from .torch_private import flop_registry, without_modes
+
+
+@dataclass(frozen=True)
+class Device:
+    """Floating-point operations a second by element type, bytes a second, and seconds to begin an op."""
+
+    name: str
+    flops: dict
+    bandwidth: float
+    launch: float
+
+    def seconds(self, flops: float, moved: float, dtype: torch.dtype) -> float:
+        rate = self.flops.get(dtype, self.flops[torch.float32])
+        return max(flops / rate, moved / self.bandwidth) + self.launch
+
+
+def _gpu(name: str, f32: float, low: float, bandwidth: float, f64: float) -> Device:
+    rates = {torch.float32: f32, torch.float64: f64, torch.bfloat16: low, torch.float16: low}
+    return Device(name, rates, bandwidth, 3e-6)
+
+
+DEVICES = {
+    "h100": _gpu("h100", 5.0e13, 8.0e14, 3.0e12, 5.0e13),
+    "h200": _gpu("h200", 5.0e13, 8.0e14, 4.4e12, 5.0e13),
+    "a100": _gpu("a100", 1.9e13, 2.5e14, 1.6e12, 9.7e12),
+    "rtx4090": _gpu("rtx4090", 7.0e13, 1.5e14, 9.0e11, 1.3e12),
+}
+
+
+def cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "neap"
+
+
+def _least_seconds(run, times: int = 3) -> float:
+    run()
+    least = float("inf")
+    for _ in range(times):
+        begin = time.perf_counter()
+        run()
+        least = min(least, time.perf_counter() - begin)
+    return least
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return "cpu"
+
+
+def this_cpu() -> Device:
+    """The processor that this runs on, as many threads as torch has: measured once, and kept in the cache folder."""
+    name = f"{_processor()}, {torch.get_num_threads()} threads"
+    file = cache_folder() / "cpu.json"
+    try:
+        known = json.loads(file.read_text())
+    except (OSError, ValueError):
+        known = {}
+    if name not in known:
+        with torch.no_grad():
+            a, b = torch.rand(384, 384), torch.rand(1 << 23)
+            product = _least_seconds(lambda: a @ a)
+            double = a.double()
+            product64 = _least_seconds(lambda: double @ double)
+            low = a.bfloat16()
+            product_low = _least_seconds(lambda: low @ low)
+            copied = _least_seconds(lambda: b.clone())
+            small = torch.rand(8)
+            launch = _least_seconds(lambda: [small + small for _ in range(200)]) / 200
+        work = 2 * 384**3
+        known[name] = {
+            "f32": work / product, "f64": work / product64, "low": work / product_low,
+            "bandwidth": 2 * b.numel() * 4 / copied, "launch": launch,
+        }  # fmt: skip
+        _write(file, known)
+    k = known[name]
+    rates = {torch.float32: k["f32"], torch.float64: k["f64"], torch.bfloat16: k["low"], torch.float16: k["low"]}
+    return Device("cpu", rates, k["bandwidth"], k["launch"])
+
+
+def _write(file: Path, content: dict) -> None:
+    """Whole or not at all; a cache that cannot be written is none."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        new = file.with_suffix(f".{os.getpid()}")
+        new.write_text(json.dumps(content))
+        new.replace(file)
+    except OSError:
+        pass
+
+
+def device_of(name: str, example: torch.Tensor | None) -> Device:
+    """The device of a tensor, or one by its name. Raises ValueError."""
+    if name in DEVICES:
+        return DEVICES[name]
+    if name == "cpu" or (name == "device" and (example is None or example.device.type == "cpu")):
+        return this_cpu()
+    if name != "device":
+        raise ValueError(
+            f"neap_torch: costs are 'device', 'measure', a file or one of cpu, {', '.join(DEVICES)}, not {name!r}"
+        )
+    title = torch.cuda.get_device_name(example.device).lower().replace(" ", "")
+    return next((d for key, d in DEVICES.items() if key in title), DEVICES["h100"])
+
+
+def flops_of(node: torch.fx.Node) -> float:
+    """Of matrix products and convolutions, as torch's own counter counts them; 0 of everything else."""
+    count = flop_registry.get(getattr(node.target, "overloadpacket", None))
+    if count is None:
+        return 0.0
+
+    def sizes(x):  # numbers in place of symbols: a question about a symbol would bind it
+        if isinstance(x, torch.Tensor):
+            return torch.Size([size_hint(n) for n in x.shape])
+        return size_hint(x) if isinstance(x, torch.SymInt) else x
+
+    args, kwargs, out = tree_map(sizes, (values_of(node.args), values_of(node.kwargs), node.meta.get("val")))
+    try:
+        return float(count(*args, **kwargs, out_val=out))
+    except Exception:  # a formula that does not know these arguments
+        return 0.0
+
+
+def values_of(x):
+    """Arguments of a node with its inputs' values in their place."""
+    return tree_map(lambda a: a.meta.get("val") if isinstance(a, torch.fx.Node) else a, x)
+
+
+@dataclass
+class Costs:
+    """`source`: "device", "measure", the name of a device, or a file of measured calls, as "measure" keeps them."""
+
+    source: str = "device"
+    table: dict = field(default_factory=dict)
+    _device: Device | None = None
+    _is_measured: bool = False
+    _measured_anew: bool = False
+
+    @staticmethod
+    def of(source: str) -> Costs:
+        costs = Costs(source)
+        if source not in DEVICES and source not in ("cpu", "device", "measure"):
+            try:
+                costs.table = json.loads(Path(source).read_text())
+            except (OSError, ValueError) as why:
+                raise ValueError(
+                    f"neap_torch: costs are 'device', 'measure', a file or one of cpu, {', '.join(DEVICES)}, not {source!r}: {why}"
+                ) from None
+        return costs
+
+    def begin(self, example: torch.Tensor | None) -> None:
+        self._device = device_of(self.source if self.source in (*DEVICES, "cpu") else "device", example)
+        self._is_measured = self.source == "measure"
+        if self._is_measured:
+            try:
+                self.table = json.loads(self._file().read_text())
+            except (OSError, ValueError):
+                self.table = {}
+
+    def end(self) -> None:
+        if self._measured_anew:
+            _write(self._file(), self.table)
+            self._measured_anew = False
+
+    def seconds(self, node: torch.fx.Node, flops: float, moved: float, dtype: torch.dtype) -> float:
+        if self._is_measured or self.table:
+            key = self.key(node)
+            if self._is_measured and key not in self.table:
+                self.table[key] = _measured(node)
+                self._measured_anew = True
+            if self.table.get(key) is not None:
+                return self.table[key]
+        return self._device.seconds(flops, moved, dtype)
+
+    def _file(self) -> Path:
+        return cache_folder() / "torch-ops.json"
+
+    def key(self, node: torch.fx.Node) -> str:
+        def text(a):
+            if isinstance(a, torch.Tensor):
+                return f"{a.dtype}{[size_hint(n) for n in a.shape]}{[size_hint(n) for n in a.stride()]}"
+            return str(a)
+
+        args = tree_map(text, values_of((node.args, node.kwargs)))
+        return f"{self._device.name}:{torch.get_num_threads()}:{node.target}:{args}"
+
+
+def size_hint(n) -> int:
+    """The number that a symbolic size had in the first call."""
+    return n if isinstance(n, int) else int(n.node.hint)
+
+
+def _measured(node: torch.fx.Node) -> float | None:
+    """The least of three calls; None where a call with made-up tensors fails."""
+
+    def made(a):
+        if not isinstance(a, torch.Tensor):
+            return size_hint(a) if isinstance(a, torch.SymInt) else a
+        sizes, strides = [size_hint(n) for n in a.shape], [size_hint(n) for n in a.stride()]
+        t = torch.empty_strided(sizes, strides, dtype=a.dtype, device=a.device)
+        return t.uniform_(0.1, 0.9) if a.dtype.is_floating_point else t.zero_()
+
+    try:
+        with torch.no_grad(), without_modes():
+            args, kwargs = tree_map(made, values_of((node.args, node.kwargs)))
+            return _least_seconds(lambda: node.target(*args, **kwargs))
+    except Exception:
+        return None

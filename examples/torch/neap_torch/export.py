@@ -1,0 +1,308 @@
+"""A joint graph of AOTAutograd as a graph file of neap.
+
+Forward ops come first. What flows into the backward half, the tangents, is made by one op without cost that reads all
+results of the forward half (`neap.boundary`) and runs once: no plan can begin the backward half before it. Symbolic sizes
+stay outside of the file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import fx
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from .costs import Costs, flops_of, size_hint
+from .errors import NotPlannable
+from .torch_private import is_sym_node, placeholder_kind
+
+BOUNDARY = "neap.boundary"
+_names = {
+    torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64",
+    torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool",
+    torch.complex64: "c64",
+}  # fmt: skip
+
+
+def is_tensor(x) -> bool:
+    return isinstance(x, torch.Tensor)
+
+
+def is_sym_only(node: fx.Node) -> bool:
+    """Whether a node computes sizes or says something of them, and no tensor."""
+    if is_sym_node(node):
+        return True
+    val = node.meta.get("val")
+    return (
+        node.op == "call_function"
+        and val is None
+        and not any(is_tensor(n.meta.get("val")) for n in node.all_input_nodes)
+    )
+
+
+def is_batch_norm(node: fx.Node) -> bool:
+    """Whether an op normalises by the batch, and makes new statistics beside. A copy can do without these."""
+    return node.target == torch.ops.aten._native_batch_norm_legit_functional.default and node.args[5] is True
+
+
+def is_getitem(node: fx.Node) -> bool:
+    return node.op == "call_function" and getattr(node.target, "__name__", "") == "getitem" and not is_sym_node(node)
+
+
+@dataclass
+class Exported:
+    """The file, and which node of the joint graph each of its rows stands for."""
+
+    graph: dict
+    rows: list = field(default_factory=list)  # the node of each op; None: the boundary
+    made: list = field(default_factory=list)  # of each op: the nodes whose tensors are its outputs, in their order
+    written: list = field(default_factory=list)  # of each op: the nodes whose tensors it changes in place
+    read: list = field(default_factory=list)  # of each op: the nodes whose tensors it reads, in their order
+    sources: list = field(default_factory=list)  # nodes of tensors that no op makes, by tensor id
+    is_random: list = field(default_factory=list)
+    id_of: dict = field(default_factory=dict)  # of nodes: their tensors in the file
+    num_forward_outputs: int = 0
+
+
+def _is_random(node: fx.Node) -> bool:
+    tags = getattr(node.target, "tags", ())
+    if "scaled_dot_product" in str(node.target):  # the tag is for its dropout
+        names = [a.name for a in node.target._schema.arguments]
+        given = dict(zip(names, node.args)) | node.kwargs
+        return given.get("dropout_p", 0.0) != 0.0
+    drawn = "inductor_rand" in str(node.target)  # from a seed: other kernels than Inductor's draw anew
+    return drawn or torch.Tag.nondeterministic_seeded in tags
+
+
+def _runs_once(node: fx.Node) -> bool:
+    """Ops with effects, or that torch does not describe by a schema of pure tensors."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload):
+        return True  # higher-order: cond, triton, autocast regions
+    if target.namespace in ("_c10d_functional", "c10d_functional", "_dtensor", "fsdp", "c10d"):
+        return True
+    if target._schema.is_mutable or _is_random(node):
+        return True
+    return str(node.meta.get("recompute", "")).endswith("MUST_SAVE")
+
+
+class Exporter:
+    def __init__(self, joint: fx.GraphModule, num_forward_outputs: int, static: list, costs: Costs):
+        self.joint, self.costs = joint, costs
+        self.buffers, self.tensors, self.nodes = [], [], []
+        self.id_of: dict[fx.Node, int] = {}  # a node's tensor
+        self.storage_of: dict[int, int] = {}  # fake storages to buffers
+        self.out = Exported({}, id_of=self.id_of, num_forward_outputs=num_forward_outputs)
+        outputs = joint.graph.output_node().args[0]
+        self.forward_outputs = [n for n in outputs[:num_forward_outputs] if isinstance(n, fx.Node)]
+        self.backward_outputs = [n for n in outputs[num_forward_outputs:] if isinstance(n, fx.Node)]
+        placeholders = [n for n in joint.graph.nodes if n.op == "placeholder"]
+        primals = [n for n in placeholders if placeholder_kind(n) == "primal"]
+        self.static = {primals[i] for i in static if i < len(primals)}
+        self.changing = _mutated_inputs(joint)
+        self.tangents = [n for n in placeholders if placeholder_kind(n) == "tangent" and is_tensor(n.meta.get("val"))]
+
+    def buffer(self, val: torch.Tensor, kind: str) -> int:
+        try:
+            elements = size_hint(val.untyped_storage().nbytes())
+        except Exception:
+            elements = size_hint(val.numel()) * val.element_size()
+        self.buffers.append({"bytes": elements, "kind": kind})
+        return len(self.buffers) - 1
+
+    def tensor(self, node: fx.Node, val: torch.Tensor, buffer: int) -> int:
+        if val.dtype not in _names:
+            raise NotPlannable(f"{node.name} has elements of type {val.dtype}")
+        self.tensors.append(
+            {
+                "buf": buffer,
+                "dtype": _names[val.dtype],
+                "shape": [size_hint(n) for n in val.shape],
+                "stride": [size_hint(n) for n in val.stride()],
+                "offset": size_hint(val.storage_offset()),
+            }
+        )
+        self.id_of[node] = len(self.tensors) - 1
+        return self.id_of[node]
+
+    def source(self, node: fx.Node, kind: str) -> None:
+        val = node.meta["val"]
+        key = StorageWeakRef(val.untyped_storage())
+        buffer = self.storage_of.get(key)
+        if buffer is None:
+            buffer = self.storage_of[key] = self.buffer(val, kind)
+        self.tensor(node, val, buffer)
+        self.out.sources.append(node)
+
+    def results(self, node: fx.Node) -> list:
+        """The nodes that stand for the tensors that an op makes, and those tensors."""
+        val = node.meta.get("val")
+        if is_tensor(val):
+            return [(node, val)]
+        if not isinstance(val, (tuple, list)):
+            return []
+        items = {}
+        for user in node.users:
+            if is_getitem(user) and isinstance(user.args[1], int):
+                items.setdefault(user.args[1], user)
+        made = []
+        for i, v in enumerate(val):
+            if is_tensor(v):
+                made.append((items.get(i, (node, i)), v))
+        return made
+
+    def op(self, node: fx.Node) -> None:
+        target = node.target
+        read = [n for n in node.all_input_nodes if n in self.id_of]
+        schema = getattr(target, "_schema", None)
+        arguments = {StorageWeakRef(n.meta["val"].untyped_storage()): n for n in read if is_tensor(n.meta.get("val"))}
+        writes = []
+        if schema is not None and schema.is_mutable:
+            for given, a in zip(node.args, schema.arguments):
+                if a.alias_info is not None and a.alias_info.is_write and given in self.id_of:
+                    writes.append(given)
+        made = self.results(node)
+        outs, moved, is_view = [], 0.0, bool(made)
+        for who, val in made:
+            key = StorageWeakRef(val.untyped_storage())
+            base = arguments.get(key)
+            if base is None and schema is not None and len(schema.returns) == 1:
+                alias = schema.returns[0].alias_info
+                if alias is not None and read:
+                    base = next(
+                        (n for n, a in zip(node.args, schema.arguments) if a.alias_info and n in self.id_of), None
+                    )
+            if base is not None:
+                buffer = self.tensors[self.id_of[base]]["buf"]
+            else:
+                is_view = False
+                buffer = self.buffer(val, "temp")
+                moved += self.buffers[buffer]["bytes"]
+            outs.append(self.tensor(who, val, buffer))
+        is_view = is_view and not writes
+        if not is_view:
+            for n in read:
+                t = n.meta["val"]
+                moved += size_hint(t.numel()) * t.element_size()
+        row = {"name": node.name, "op": str(target), "in": [self.id_of[n] for n in read], "out": outs}
+        dtype = made[0][1].dtype if made else torch.float32
+        flops = 0.0
+        if is_view:
+            row["flags"] = ["view"]
+            row["latency_us"] = 0
+        else:
+            if isinstance(target, torch._ops.OpOverload):
+                flops = flops_of(node)
+                if torch.Tag.pointwise in target.tags:
+                    row["flags"] = ["pointwise"]
+            row["latency_us"] = 1e6 * self.costs.seconds(node, flops, moved, dtype)
+            row["flops"] = flops
+        if writes:
+            row["mutates"] = [read.index(n) for n in writes]  # places among what it reads
+        # The runtime updates these inputs when the forward half has ended.
+        stale = any(n in self.changing for n in read) and not is_view and not is_batch_norm(node)
+        if stale or _runs_once(node):
+            row["pins"] = ["run_once"]
+        if not outs:
+            row["out"] = [self.token()]
+        self.out.is_random.append(_is_random(node))
+        self.add(row, node, [m[0] for m in made], read, writes)
+
+    def add(self, row: dict, node, made: list, read: list, written: list = ()) -> None:
+        self.nodes.append(row)
+        self.out.written.append(list(written))
+        self.out.rows.append(node)
+        self.out.made.append(made)
+        self.out.read.append(read)
+
+    def token(self) -> int:
+        """A byte that one op hands to another, so that they stay in order."""
+        self.buffers.append({"bytes": 1, "kind": "temp"})
+        self.tensors.append({"buf": len(self.buffers) - 1, "dtype": "u8", "shape": [1]})
+        return len(self.tensors) - 1
+
+    def boundary(self) -> None:
+        outs = []
+        for t in self.tangents:
+            outs.append(self.tensor(t, t.meta["val"], self.buffer(t.meta["val"], "temp")))
+        if not outs:
+            raise NotPlannable("the graph has no tangents, and so no backward half")
+        read = list(dict.fromkeys(self.id_of[n] for n in self.forward_outputs if n in self.id_of))
+        for row in self.nodes:  # what has effects takes place in this half
+            if "run_once" in row.get("pins", ()):
+                row["out"] = [*row["out"], self.token()]
+                read.append(row["out"][-1])
+        row = {"name": BOUNDARY, "op": BOUNDARY, "in": read, "out": outs, "latency_us": 0, "pins": ["run_once"]}
+        self.out.is_random.append(False)
+        self.add(row, None, list(self.tangents), [])
+
+    def export(self, name: str) -> Exported:
+        nodes = list(self.joint.graph.nodes)
+        for n in nodes:
+            if n.op in ("placeholder", "get_attr") and is_tensor(n.meta.get("val")) and n not in self.tangents:
+                self.source(n, "param" if n in self.static else "const" if n.op == "get_attr" else "input")
+        calls = [n for n in nodes if n.op == "call_function" and not is_sym_only(n) and not is_getitem(n)]
+        if any(n.op in ("call_module", "call_method") for n in nodes):
+            raise NotPlannable("the graph calls a module")
+        forward = _forward_nodes(calls, self.forward_outputs, self.tangents)
+        for n in calls:
+            if n in forward:
+                self.op(n)
+        self.boundary()
+        for n in calls:
+            if n not in forward:
+                self.op(n)
+        self._keep_order_of_draws()
+        seen, outputs = set(), []
+        for t in self.tangents:  # the gradient of a loss, which the call of backward() holds
+            if self.buffers[self.tensors[self.id_of[t]]["buf"]]["bytes"] <= 512:
+                seen.add(self.id_of[t])
+                outputs.append({"tensor": self.id_of[t], "kind": "output"})
+        for kind, of in (("output", self.forward_outputs), ("grad", self.backward_outputs)):
+            for n in of:
+                if n in self.id_of and self.id_of[n] not in seen:
+                    seen.add(self.id_of[n])
+                    outputs.append({"tensor": self.id_of[n], "kind": kind})
+        self.out.graph = {
+            "format": "neap-graph", "version": 1, "name": name, "buffers": self.buffers, "tensors": self.tensors,
+            "nodes": self.nodes, "outputs": outputs,
+        }  # fmt: skip
+        return self.out
+
+    def _keep_order_of_draws(self) -> None:
+        last = None
+        for i, row in enumerate(self.nodes):
+            if self.out.is_random[i]:
+                if last is not None:
+                    row["in"] = [*row["in"], last]
+                last = self.token()
+                row["out"] = [*row["out"], last]
+
+
+def _mutated_inputs(joint: fx.GraphModule) -> set:
+    """Inputs whose new values are results of the forward half: AOTAutograd copies them back after it."""
+    output = joint.graph.output_node()
+    descriptions = [getattr(d, "mutated_input", None) for d in output.meta.get("desc") or ()]
+    changing = {d for d in descriptions if d is not None}
+    return {n for n in joint.graph.nodes if n.op == "placeholder" and n.meta.get("desc") in changing}
+
+
+def _forward_nodes(calls: list, outputs: list, tangents: list) -> set:
+    """The ops that the results of the forward half need, and those with effects there."""
+    late = set(tangents)
+    for n in calls:
+        if any(i in late for i in n.all_input_nodes):
+            late.add(n)
+    needed = set()
+    open_nodes = list(outputs)
+    for n in calls:
+        is_backward = n in late or n.meta.get("partitioner_tag") in ("is_backward", "must_be_in_backward")
+        if not is_backward and _runs_once(n):
+            open_nodes.append(n)
+    while open_nodes:
+        n = open_nodes.pop()
+        if n not in needed:
+            needed.add(n)
+            open_nodes.extend(n.all_input_nodes)
+    return needed

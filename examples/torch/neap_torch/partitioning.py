@@ -1,0 +1,109 @@
+"""Partitioners of AOTAutograd's joint graphs that keep to a limit of bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import warnings
+from dataclasses import dataclass, field
+
+from . import planner
+from .costs import Costs
+from .errors import Infeasible, NeapWarning, NotPlannable, PlanningError
+from .export import Exporter, is_tensor
+from .limits import Limit
+from .report import GraphReport, module_of
+from .rewrite import Rewriter
+from .torch_private import CustomPartitionerFn, fx_graph_cse, min_cut_rematerialization_partition
+
+
+@dataclass
+class Settings:
+    limit: Limit
+    costs: Costs
+    iterations: int = planner.ITERATIONS
+    on_infeasible: str = "raise"
+    alignment: int = 1
+    graphs: list = field(default_factory=list)
+    error: BaseException | None = None
+
+
+def partition_joint(
+    joint, joint_inputs, settings: Settings, *, num_fwd_outputs: int, static_lifetime_input_indices=None
+):
+    """Forward and backward modules of a joint graph under the limit. Where the graph cannot be planned, torch's
+    partitioner takes it, and one warning says why. Raises Infeasible, by default, where no plan fits."""
+    begin = time.process_time()
+    static = list(static_lifetime_input_indices or [])
+    original = joint
+    try:
+        joint.graph.eliminate_dead_code()
+        joint.graph = fx_graph_cse(joint.graph)
+        joint.recompile()
+        example = next((n.meta["val"] for n in joint.graph.nodes if is_tensor(n.meta.get("val"))), None)
+        name = f"graph {len(settings.graphs)}"
+        settings.costs.begin(example)
+        exporter = Exporter(joint, num_fwd_outputs, static, settings.costs)
+        exported = exporter.export(name)
+        settings.costs.end()
+        limit = settings.limit.text_for_planner()
+        planned = planner.plan(exported.graph, limit, settings.iterations, settings.alignment)
+        if not planned.fits and settings.on_infeasible != "least":
+            if settings.on_infeasible == "default":
+                raise NotPlannable(planned.why_not)
+            settings.error = Infeasible(f"neap_torch: {planned.why_not}")
+            raise settings.error
+        rewriter = Rewriter(joint, exported, planned)
+        halves = rewriter.halves(num_fwd_outputs, exporter.static)
+    except (NotPlannable, PlanningError) as why:
+        warnings.warn(
+            f"neap_torch: torch's partitioner takes this graph, without a limit: {why}", NeapWarning, stacklevel=2
+        )
+        return min_cut_rematerialization_partition(
+            original, joint_inputs, num_fwd_outputs=num_fwd_outputs, static_lifetime_input_indices=static
+        )
+    saved = [n for n in rewriter.saved if is_tensor(n.meta.get("val")) and n.op != "placeholder"]
+    settings.graphs.append(
+        GraphReport(
+            name=name,
+            limit_bytes=settings.limit.bytes_of(planned.original_peak_bytes),
+            peak_bytes=planned.peak_bytes,
+            original_peak_bytes=planned.original_peak_bytes,
+            bound_bytes=planned.bound_bytes,
+            latency_ratio=planned.latency_us / max(planned.original_latency_us, 1e-9),
+            recomputed=[(module_of(n), str(n.target)) for n, runs in rewriter.runs.items() if runs > 1],
+            saved=[(module_of(n), n.name) for n in saved],
+            saved_bytes=sum(exporter.buffers[i]["bytes"] for i in _buffers_of(rewriter, exporter, saved)),
+            planning_seconds=time.process_time() - begin,
+            search_seconds=planned.seconds,
+            digest=hashlib.sha256(json.dumps(planned.steps).encode()).hexdigest()[:16],
+            fits=planned.fits,
+            picture=planned.picture,
+        )
+    )
+    return halves
+
+
+def _buffers_of(rewriter, exporter, nodes) -> set:
+    tensor_of = {new: old for old, new in rewriter.env.items()}
+    return {exporter.tensors[exporter.id_of[tensor_of[n]]]["buf"] for n in nodes if tensor_of.get(n) in exporter.id_of}
+
+
+class Partitioner(CustomPartitionerFn):
+    """For torch._inductor.config.custom_partitioner_fn, beside which caches are off: torch_private.planned_options."""
+
+    def __init__(self, settings: Settings):
+        self.settings = settings
+
+    def __call__(self, gm, joint_inputs, **kwargs):
+        return partition_joint(
+            gm,
+            joint_inputs,
+            self.settings,
+            num_fwd_outputs=kwargs["num_fwd_outputs"],
+            static_lifetime_input_indices=kwargs.get("static_lifetime_input_indices"),
+        )
+
+    def uuid(self):
+        return None

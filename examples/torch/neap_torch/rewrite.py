@@ -1,0 +1,170 @@
+"""A plan as a joint graph again: ops in the plan's order, with copies of those that run again; and its two halves."""
+
+from __future__ import annotations
+
+import operator
+
+import torch
+from torch import fx
+
+from .errors import NotPlannable
+from .export import Exported, is_batch_norm, is_sym_only, is_tensor
+from .planner import Plan
+from .torch_private import OrderedSet, extract_forward_and_backward, is_sym_node
+
+
+class Rewriter:
+    def __init__(self, joint: fx.GraphModule, exported: Exported, plan: Plan):
+        self.joint, self.exported, self.plan = joint, exported, plan
+        self.graph = fx.Graph()
+        self.at: dict[int, fx.Node] = {}  # tensors of the plan
+        self.env: dict[fx.Node, fx.Node] = {}  # sources, sizes, and the latest copy of everything else
+        self.runs: dict[fx.Node, int] = {}
+        self.before_boundary: set[fx.Node] = set()
+        self.saved: dict[fx.Node, None] = {}
+        self.is_late = False
+
+    def use(self, old: fx.Node, local: dict) -> fx.Node:
+        """The new node of an argument: what the plan says, or a source, or a size, which is computed on demand."""
+        new = local.get(old) or self.env.get(old)
+        if new is None:
+            if not is_sym_only(old):
+                raise NotPlannable(f"{old.name} is read, and the plan does not make it")
+            for i in old.all_input_nodes:
+                self.use(i, {})
+            new = self.env[old] = self.graph.node_copy(old, lambda n: self.use(n, {}))
+            if not self.is_late:
+                self.before_boundary.add(new)
+        if self.is_late and new in self.before_boundary:
+            self.saved[new] = None
+        return new
+
+    def run(self, row: int, read: list, made: list) -> None:
+        old = self.exported.rows[row]
+        local = {n: self.at[read[i]] for i, n in enumerate(self.exported.read[row])}
+        # Tensors that are changed in place have other numbers in the plan from then on: the first of what is made.
+        changed = len(made) - len(self.exported.graph["nodes"][row]["out"])
+        for tensor, n in zip(made[:changed], self.exported.written[row]):
+            self.at[tensor] = local[n]
+        made = made[changed:]
+        for n in local.values():
+            if self.is_late and n in self.before_boundary:
+                self.saved[n] = None
+        again = self.runs.get(old, 0)
+        self.runs[old] = again + 1
+        if again and is_batch_norm(old):
+            x, weight, bias = (None if a is None else self.use(a, local) for a in old.args[:3])
+            new = self.graph.call_function(_batch_norm_alone, (x, weight, bias, *old.args[5:]))
+        else:
+            new = self.graph.node_copy(old, lambda n: self.use(n, local))
+        if again:
+            new.meta = _meta_of_copy(old, new)
+        new_nodes = [new]
+        for k, who in enumerate(self.exported.made[row]):
+            if who is old:
+                self.at[made[k]] = self.env[old] = new
+            elif isinstance(who, fx.Node):  # an item of a tuple
+                if who.args[1] >= len(new.meta["val"]):
+                    continue  # statistics, which a copy does not make
+                item = self.graph.call_function(operator.getitem, (new, who.args[1]))
+                item.meta = dict(who.meta)
+                if again:
+                    item.meta["val"] = new.meta["val"][who.args[1]]
+                self.at[made[k]] = self.env[who] = item
+                new_nodes.append(item)
+        if not self.is_late:
+            self.before_boundary.update(new_nodes)
+
+    def boundary(self, made: list) -> None:
+        for n in self.joint.graph.nodes:  # of sizes, what is said of them
+            if n.op == "call_function" and is_sym_only(n) and n not in self.env:
+                try:
+                    self.use(n, {})
+                except NotPlannable:  # of the backward half
+                    continue
+        for tangent, tensor in zip(self.exported.made[self.exported.rows.index(None)], made):
+            self.at[tensor] = self.env[tangent]
+        self.is_late = True
+
+    def rewritten(self) -> fx.GraphModule:
+        for n in self.joint.graph.nodes:
+            if n.op in ("placeholder", "get_attr"):
+                self.env[n] = self.graph.node_copy(n, lambda i: self.env[i])
+                if n.op == "placeholder":
+                    self.before_boundary.add(self.env[n])
+        tangents = set(self.exported.made[self.exported.rows.index(None)])
+        self.before_boundary -= {self.env[t] for t in tangents}
+        for i, n in enumerate(self.exported.sources):
+            self.at[i] = self.env[n]
+        for row, read, made in self.plan.steps:
+            if self.exported.rows[row] is None:
+                self.boundary(made)
+            else:
+                self.run(row, read, made)
+        kept = {}
+        for o, tensor in zip(self.exported.graph["outputs"], self.plan.outputs):
+            kept[o["tensor"]] = self.at[tensor]
+        old_output = self.joint.graph.output_node()
+        late = self.exported.num_forward_outputs
+
+        def result(k: int, n):
+            if not isinstance(n, fx.Node):
+                return n
+            new = kept.get(self.exported.id_of.get(n)) or self.use(n, {})
+            if k >= late and new in self.before_boundary:
+                self.saved[new] = None
+            return new
+
+        results = tuple(result(k, n) for k, n in enumerate(old_output.args[0]))
+        output = self.graph.output(results)
+        output.meta = dict(old_output.meta)
+        self.graph.lint()
+        return fx.GraphModule(self.joint, self.graph)
+
+    def halves(self, num_forward_outputs: int, static: set) -> tuple:
+        module = self.rewritten()
+        # Fresh nodes: those of the module's own graph.
+        own = dict(zip(self.graph.nodes, module.graph.nodes))
+        saved = [own[n] for n in self.saved]
+        sizes = [n for n in saved if is_sym_node(n)]
+        opaque = [n for n in saved if not is_sym_node(n) and not is_tensor(n.meta.get("val"))]
+        if opaque:
+            raise NotPlannable(f"{opaque[0].name} is saved for the backward half, and is no tensor")
+        values = [n for n in saved if not is_sym_node(n)]
+        static_nodes = OrderedSet(own[self.env[n]] for n in static)
+        return extract_forward_and_backward(
+            module,
+            values,
+            saved_sym_nodes=sizes,
+            num_fwd_outputs=num_forward_outputs,
+            static_lifetime_input_nodes=static_nodes,
+        )
+
+
+_batch_norm_alone = torch.ops.aten._native_batch_norm_legit.no_stats
+
+
+def _meta_of_copy(old: fx.Node, new: fx.Node) -> dict:
+    """Of a node that runs again: its fake tensors have storages of their own, or those of what it is a view of."""
+    meta = {k: v for k, v in old.meta.items() if k not in ("partitioner_tag", "recompute")}
+    val = old.meta.get("val")
+
+    def fresh(t):
+        if not is_tensor(t):
+            return t
+        with t.fake_mode if hasattr(t, "fake_mode") else torch.no_grad():
+            return torch.empty_strided(t.size(), t.stride(), dtype=t.dtype, device=t.device)
+
+    base = next((n for n in new.all_input_nodes if is_tensor(n.meta.get("val"))), None)
+    old_base = next((n for n in old.all_input_nodes if is_tensor(n.meta.get("val"))), None)
+    if is_tensor(val) and base is not None and torch._C._is_alias_of(val, old_base.meta["val"]):
+        t = base.meta["val"]
+        with t.fake_mode if hasattr(t, "fake_mode") else torch.no_grad():
+            meta["val"] = t.as_strided(val.size(), val.stride(), val.storage_offset())
+    elif isinstance(val, (tuple, list)):
+        meta["val"] = type(val)(fresh(t) for t in val)
+        if is_batch_norm(old):
+            meta["val"] = meta["val"][:3]
+    else:
+        meta["val"] = fresh(val)
+    return meta

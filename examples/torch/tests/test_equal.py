@@ -1,0 +1,61 @@
+"""Losses, gradients, buffers, inputs and weights of three steps of AdamW are those of eager training, bit for bit."""
+
+import warnings
+
+import pytest
+import torch
+from models import MODELS, Gpt, words
+from training import differences
+
+import neap_torch
+
+
+@pytest.mark.parametrize("backend", ["aten", "lite"])
+@pytest.mark.parametrize("name", MODELS)
+def test_models(name, backend):
+    make, batch, loss, least = MODELS[name]
+    for limit in {0.8, least} if backend == "aten" else {least}:
+        torch._dynamo.reset()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", neap_torch.NeapWarning)
+            found, report = differences(make, batch, limit, loss=loss, backend=backend)
+        assert found == []
+        assert len(report.graphs) == 1
+        g = report.graphs[0]
+        assert g.fits and g.peak_bytes <= g.limit_bytes < g.original_peak_bytes
+        assert g.recomputed or g.peak_bytes < g.original_peak_bytes
+
+
+def test_low_precision():
+    found, report = differences(Gpt, words, 0.6, backend="aten", autocast=True)
+    assert found == [] and report.graphs[0].recomputed
+
+
+def test_dynamic_sizes():
+    found, report = differences(
+        Gpt, lambda i: words(i, b=2 + i, t=40 + 8 * i), 0.8, backend="aten", dynamic=True, steps=4
+    )
+    assert found == [] and len(report.graphs) <= 2
+
+
+def test_accumulated_gradients():
+    torch.manual_seed(0)
+    eager = Gpt()
+    planned = Gpt()
+    planned.load_state_dict(eager.state_dict())
+    compiled = neap_torch.compile(planned, 0.6, backend="aten")
+    for i in range(3):
+        batch = words(i)
+        eager(*batch).backward()
+        compiled(*batch).backward()
+    for a, b in zip(eager.parameters(), planned.parameters()):
+        assert torch.equal(a.grad, b.grad)
+
+
+def test_evaluation_is_not_planned():
+    model = Gpt()
+    compiled = neap_torch.compile(model, 0.6, backend="aten")
+    batch = words(0)
+    with torch.no_grad():
+        assert torch.equal(compiled(*batch), model(*batch))
+    assert compiled.neap_report.graphs == []

@@ -1,0 +1,60 @@
+"""The peak that torch's profiler measures is the planned one; it is monotone in the limit; plans are the same everywhere."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from models import Gpt, words
+
+import neap_torch
+from neap_torch.measure import peak_of
+
+
+def step_of(limit, **options):
+    torch.manual_seed(0)
+    model, batch = Gpt(d=96), words(0)
+    compiled = neap_torch.compile(model, limit, **options)
+    compiled(*batch).backward()
+    for p in model.parameters():
+        p.grad = None
+    return compiled, lambda: compiled(*batch).backward(), [*model.parameters(), *model.buffers(), *batch]
+
+
+@pytest.mark.parametrize("backend", ["aten", "lite"])
+def test_measured(backend):
+    for limit in (0.8, 0.6):
+        torch._dynamo.reset()
+        compiled, step, resident = step_of(limit, backend=backend)
+        g = compiled.neap_report.graphs[0]
+        measured = peak_of(step, resident)
+        assert measured <= g.limit_bytes
+        assert abs(measured - g.peak_bytes) <= 1024
+
+
+def test_monotone():
+    peaks = []
+    for limit in (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.55):
+        torch._dynamo.reset()
+        compiled, _, _ = step_of(limit, backend="aten")
+        g = compiled.neap_report.graphs[0]
+        assert g.peak_bytes <= g.limit_bytes
+        peaks.append(g.peak_bytes)
+    assert peaks == sorted(peaks, reverse=True)
+
+
+def test_two_processes_make_one_plan():
+    program = (
+        "import sys; sys.path[:0] = sys.argv[1:]\n"
+        "import torch; torch.set_num_threads(1)\n"
+        "from test_peak import step_of\n"
+        "print(step_of(0.6, backend='aten', costs='h100')[0].neap_report.graphs[0].digest)"
+    )
+    here = Path(__file__).parent
+    runs = [
+        subprocess.run([sys.executable, "-c", program, str(here), str(here.parent)], capture_output=True, text=True)
+        for _ in range(2)
+    ]
+    assert [r.returncode for r in runs] == [0, 0], runs[0].stderr[-2000:]
+    assert runs[0].stdout == runs[1].stdout and len(runs[0].stdout.strip()) == 16
