@@ -36,7 +36,6 @@ def partition_joint(
     partitioner takes it, and one warning says why. Raises Infeasible, by default, where no plan fits."""
     begin = time.process_time()
     static = list(static_lifetime_input_indices or [])
-    original = joint
     try:
         joint.graph.eliminate_dead_code()
         joint.graph = fx_graph_cse(joint.graph)
@@ -61,7 +60,7 @@ def partition_joint(
             f"neap_torch: torch's partitioner takes this graph, without a limit: {why}", NeapWarning, stacklevel=2
         )
         return min_cut_rematerialization_partition(
-            original, joint_inputs, num_fwd_outputs=num_fwd_outputs, static_lifetime_input_indices=static
+            joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, static_lifetime_input_indices=static
         )
     saved = [n for n in rewriter.saved if is_tensor(n.meta.get("val")) and n.op != "placeholder"]
     settings.graphs.append(

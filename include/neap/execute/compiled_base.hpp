@@ -55,7 +55,7 @@ class compiled_base {
   std::shared_ptr<compiled_paths> paths_of(std::string const& signature);
   /// For a signature without graphs.
   std::shared_ptr<compiled_paths> fresh_paths(compiled_call& now, argument_state const& begin) const;
-  /// Keeps what has its first graph. Of a graph with too many lengths the one that was used least recently goes.
+  /// Keeps what has its first graph.
   void add_paths(std::shared_ptr<compiled_paths> fresh);
   /// Counts the graphs: of several lengths as one.
   void count_graphs();
@@ -71,7 +71,8 @@ class compiled_base {
     if (options_.full == when_full::drop_oldest || !options_.lengths.empty())
       g.last_used.store(uses_.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
-  /// Makes another graph of these paths, or the beginning of one, known to look-ups.
+  /// Makes another graph of these paths, or the beginning of one, known to look-ups. Of too many lengths of a graph the one
+  /// that was used least recently goes.
   void publish(std::shared_ptr<compiled_paths> const& to, bool is_fresh);
   /// While it lives, no other call is captured: this one runs code of the program, and no lock is held. `waits`: for the
   /// call that is captured now. Throws neap::error where that is this thread's.
