@@ -15,6 +15,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from .costs import Costs, flops_of, size_hint
 from .errors import NotPlannable
+from .scratch import scratch_of
 from .torch_private import is_sym_node, placeholder_kind
 
 BOUNDARY = "neap.boundary"
@@ -204,8 +205,12 @@ class Exporter:
         stale = any(n in self.changing for n in read) and not is_view and not is_batch_norm(node)
         if stale or _runs_once(node):
             row["pins"] = ["run_once"]
+        if not is_view:
+            scratch = scratch_of(node)
+            if scratch:
+                row["out"] = [*row["out"], self.token(scratch)]  # that nothing reads: it lives while the op runs
         if not outs:
-            row["out"] = [self.token()]
+            row["out"] = [*row["out"], self.token()]
         self.out.is_random.append(_is_random(node))
         self.add(row, node, [m[0] for m in made], read, writes)
 
@@ -216,10 +221,10 @@ class Exporter:
         self.out.made.append(made)
         self.out.read.append(read)
 
-    def token(self) -> int:
-        """A byte that one op hands to another, so that they stay in order."""
-        self.buffers.append({"bytes": 1, "kind": "temp"})
-        self.tensors.append({"buf": len(self.buffers) - 1, "dtype": "u8", "shape": [1]})
+    def token(self, size: int = 1) -> int:
+        """A byte that one op hands to another, so that they stay in order; or scratch of an op."""
+        self.buffers.append({"bytes": size, "kind": "temp"})
+        self.tensors.append({"buf": len(self.buffers) - 1, "dtype": "u8", "shape": [size]})
         return len(self.tensors) - 1
 
     def boundary(self) -> None:

@@ -1,5 +1,7 @@
 """All that neap_torch uses of torch which torch does not promise to keep. tests/test_private.py names what has changed."""
 
+from torch._C._autograd import _disable_profiler_legacy, _enable_profiler_legacy
+from torch._C._profiler import ProfilerConfig, ProfilerState, _ExperimentalConfig
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.debugging import boxed_nop
 from torch._functorch.compile_utils import fx_graph_cse
@@ -21,6 +23,7 @@ from torch.utils.flop_counter import flop_registry
 __all__ = [
     "CustomPartitionerFn",
     "OrderedSet",
+    "allocations_of",
     "aot_autograd",
     "boxed_nop",
     "default_partition",
@@ -57,3 +60,17 @@ def placeholder_kind(node) -> str:
     if "tangents" in name:
         return "tangent"
     return "seed" if "seed" in name or "base_offset" in name else "primal"
+
+
+def allocations_of(run) -> list:
+    """Bytes that a call allocates and, below 0, frees, one after the other; its results live until the end. Of this thread
+    alone, which may have no other profiler."""
+    _enable_profiler_legacy(ProfilerConfig(ProfilerState.CPU, False, True, False, False, False, _ExperimentalConfig()))
+    result = None
+    try:
+        result = run()
+    finally:
+        events = _disable_profiler_legacy()
+        del result
+    made = [e for thread in events for e in thread if e.kind() == "memory_alloc"]
+    return [e.cpu_memory_usage() + e.cuda_memory_usage() for e in made]

@@ -49,11 +49,14 @@ class Cnn(nn.Module):
             nn.Conv2d(3, c, 3, padding=1), nn.Conv2d(c, c, 3, padding=1), nn.Conv2d(c, 2 * c, 3, stride=2, padding=1),
         )  # fmt: skip
         self.norm_1, self.norm_2, self.norm_3 = nn.BatchNorm2d(c), nn.BatchNorm2d(c), nn.BatchNorm2d(2 * c)
+        self.more = nn.ModuleList(nn.Sequential(nn.Conv2d(c, c, 3, padding=1), nn.BatchNorm2d(c)) for _ in range(3))
         self.head = nn.Linear(2 * c, 10)
 
     def forward(self, x, labels):
         x = F.relu(self.norm_1(self.conv_1(x)))
         x = F.relu(self.norm_2(self.conv_2(x)) + x)
+        for block in self.more:
+            x = F.relu(block(x) + x)
         x = F.max_pool2d(F.relu(self.norm_3(self.conv_3(x))), 2)
         return F.cross_entropy(self.head(x.mean((2, 3))), labels)
 

@@ -3,6 +3,7 @@
 import inspect
 
 import pytest
+import torch
 
 from neap_torch import torch_private as private
 
@@ -36,3 +37,8 @@ def test_lite():
     options = private.lite_options()
     assert options.get("fallback_by_default") is True
     assert options.get("reorder_for_peak_memory", False) is False
+
+
+def test_allocations():
+    made = private.allocations_of(lambda: torch.sort(torch.empty(1000)))
+    assert sum(made) >= 12000 and any(n < 0 for n in made)
