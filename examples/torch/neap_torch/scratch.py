@@ -23,6 +23,7 @@ _DENSE = {
     _aten.select_backward, _aten.stack, _aten.index_select, _aten.copy, _aten.scalar_tensor,
 }  # fmt: skip
 _PRODUCTS = {_aten.mm, _aten.addmm, _aten.bmm, _aten.baddbmm}
+_WHOLE = {torch.float32, torch.float64, torch.int64}  # of lower types a processor's kernels make copies in these
 _known: dict[str, int] = {}  # of this process, by op, sizes and strides
 
 
@@ -35,12 +36,15 @@ def scratch_of(node: torch.fx.Node) -> int:
         return 0
     said = values_of((node.args, node.kwargs))
     tensors = [a for a in tree_flatten(said)[0] if isinstance(a, torch.Tensor)]
-    if torch.Tag.pointwise in target.tags and _known_of(target, tree_map(_short, said)) == 0:
+    if torch.Tag.pointwise in target.tags and not any(
+        _known_of(target, _small(said, mixed)) for mixed in (False, True)
+    ):
         return 0  # few of these make more than their results
-    if target.overloadpacket in _DENSE and all(_is_dense(t) for t in tensors):
-        return 0
-    if target.overloadpacket in _PRODUCTS and all(_is_matrix(t) for t in tensors):
-        return 0
+    if all(t.dtype in _WHOLE or t.device.type != "cpu" for t in tensors):
+        if target.overloadpacket in _DENSE and all(_is_dense(t) for t in tensors):
+            return 0
+        if target.overloadpacket in _PRODUCTS and all(_is_matrix(t) for t in tensors):
+            return 0
     return _known_of(target, said)
 
 
@@ -51,9 +55,16 @@ def _known_of(target, said) -> int:
     return _known[key]
 
 
-def _short(a):
-    """A row of numbers in place of a tensor."""
-    return a.new_empty(4096) if isinstance(a, torch.Tensor) else a
+def _small(said, mixed: bool):
+    """A few numbers in place of each tensor; where strides are mixed, the first one has rows apart."""
+    first = [mixed]
+
+    def small(a):
+        if not isinstance(a, torch.Tensor):
+            return a
+        return a.new_empty(64, 128)[:, :64] if first and first.pop() else a.new_empty(64, 64)
+
+    return tree_map(small, said)
 
 
 def _is_dense(t: torch.Tensor) -> bool:
@@ -99,6 +110,7 @@ def _measured(target, said) -> int:
         return torch.empty_strided(sizes, strides, dtype=a.dtype, device=a.device).zero_()
 
     def tried():  # in a thread of its own: no modes, no autocast, and no profiler of the user's
+        torch.get_num_threads()  # tells a new thread how many to use
         others = [d for d in devices if d.type != "cpu"]
         with contextlib.suppress(Exception), torch.no_grad(), torch.random.fork_rng(others):
             args, kwargs = tree_map(made, said)

@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 import torch
-from models import MODELS, Gpt, words
+from models import MODELS, Cnn, Gpt, images, words
 from training import differences
 
 import neap_torch
@@ -29,6 +29,28 @@ def test_models(name, backend):
 def test_low_precision():
     found, report = differences(Gpt, words, 0.6, backend="aten", autocast=True)
     assert found == [] and report.graphs[0].recomputed
+
+
+def test_batch_norm_in_low_precision():
+    found, report = differences(Cnn, images, 0.9, backend="lite", autocast=True, on_infeasible="least")
+    assert found == [] and len(report.graphs) == 1
+
+
+def test_element_types():
+    def body(x):
+        low = x.detach().to(torch.float8_e4m3fn).float()
+        return torch.fft.fft((x + low).double()).abs().square().mean()
+
+    class Types(torch.nn.Linear):
+        def forward(self, x):
+            return body(torch.tanh(super().forward(x)))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", neap_torch.NeapWarning)
+        found, _ = differences(
+            lambda: Types(8, 8), lambda i: (torch.randn(16, 8),), 0.9, backend="aten", steps=1, on_infeasible="least"
+        )
+    assert found == []
 
 
 def test_dynamic_sizes():

@@ -40,17 +40,29 @@ class Attention(nn.Module):
         return self.norm(y.transpose(1, 2).reshape(4, 32, 64).transpose(1, 2)).square().mean()
 
 
-@pytest.mark.parametrize("make, sizes", [(Convolutions, (4, 3, 32, 32)), (Attention, (4, 8, 8, 32))])
+class Strided(nn.Module):
+    """GELU's gradient in rows apart, and a mean of low precision: copies, although both are of simple kinds."""
+
+    def __init__(self):
+        super().__init__()
+        self.token, self.layer = nn.Parameter(torch.randn(1, 1, 32)), nn.Linear(32, 32)
+
+    def forward(self, x):
+        h = F.gelu(self.layer(x))
+        return torch.cat([self.token.expand(64, 1, 32), h[:, None]], 1).bfloat16().mean()
+
+
+@pytest.mark.parametrize(
+    "make, sizes", [(Convolutions, (4, 3, 32, 32)), (Attention, (4, 8, 8, 32)), (Strided, (64, 32))]
+)
 def test_the_plan_counts_it(make, sizes):
     model, x = make(), torch.randn(sizes)
     compiled = neap_torch.compile(model, 0.9, backend="aten", on_infeasible="least")
-    state = torch.get_rng_state()
     compiled(x).backward()
     model.zero_grad()
     g = compiled.neap_report.graphs[0]
     measured = peak_of(lambda: compiled(x).backward(), [*model.parameters(), *model.buffers(), x])
-    assert abs(measured - g.peak_bytes) <= 1024
-    assert not torch.equal(state, torch.get_rng_state()) or make is Convolutions
+    assert abs(measured - g.peak_bytes) <= 256
 
 
 def test_trying_draws_no_random_numbers():
