@@ -9,6 +9,7 @@ import torch
 
 from . import planner
 from .costs import Costs
+from .inductor import Order, inductor_backend
 from .limits import Limit, parse_bytes
 from .partitioning import Partitioner, Settings, partition_joint
 from .report import Report
@@ -27,11 +28,11 @@ def _reserved(model, reserve) -> int:
     return parse_bytes(reserve) if reserve else 0
 
 
-def _settings(model, limit, reserve, costs, iterations, on_infeasible) -> Settings:
+def _settings(model, limit, reserve, costs, iterations, on_infeasible, fused=False) -> Settings:
     planner.executable()  # at once, where it is missing
     if on_infeasible not in ("raise", "least", "default"):
         raise ValueError(f"neap_torch: on_infeasible is 'raise', 'least' or 'default', not {on_infeasible!r}")
-    return Settings(Limit.parse(limit, _reserved(model, reserve)), Costs.of(costs), iterations, on_infeasible)
+    return Settings(Limit.parse(limit, _reserved(model, reserve)), Costs.of(costs, fused), iterations, on_infeasible)
 
 
 def compile(
@@ -50,12 +51,14 @@ def compile(
     forward and backward with parameters, inputs and gradients. `reserve`: bytes, or an optimizer's name, whose states are
     counted in. `backend`: "lite" (ATen kernels by Inductor, in the plan's order), "aten" (the same without Inductor) or
     "inductor" (fused; the order is Inductor's own, so that the limit is not exact). The result has `neap_report`."""
-    settings = _settings(model, memory_limit, reserve, costs, iterations, on_infeasible)
+    settings = _settings(model, memory_limit, reserve, costs, iterations, on_infeasible, backend == "inductor")
     if backend == "aten":
         compiled = torch.compile(model, backend=aot_backend(settings), fullgraph=fullgraph, dynamic=dynamic)
-    elif backend in ("lite", "inductor"):
-        options = planned_options(Partitioner(settings)) | (lite_options() if backend == "lite" else {})
+    elif backend == "lite":
+        options = planned_options(Partitioner(settings)) | lite_options()
         compiled = torch.compile(model, options=options, fullgraph=fullgraph, dynamic=dynamic)
+    elif backend == "inductor":
+        compiled = torch.compile(model, backend=inductor_backend(settings), fullgraph=fullgraph, dynamic=dynamic)
     else:
         raise ValueError(f"neap_torch: backend is 'lite', 'aten' or 'inductor', not {backend!r}")
     compiled.neap_report = Report(settings)
@@ -78,6 +81,6 @@ def partition(
 def memory_limit(limit, *, model=None, reserve=0, costs: str = "device", iterations: int = planner.ITERATIONS,
                  on_infeasible: str = "raise"):  # fmt: skip
     """Graphs that torch.compile compiles by Inductor inside are under the limit. Gives the report."""
-    settings = _settings(model, limit, reserve, costs, iterations, on_infeasible)
-    with inductor_config.patch(**planned_options(Partitioner(settings))):
+    settings = _settings(model, limit, reserve, costs, iterations, on_infeasible, fused=True)
+    with inductor_config.patch(**planned_options(Partitioner(settings), Order(settings))):
         yield Report(settings)

@@ -11,7 +11,8 @@ from pathlib import Path
 import torch
 from torch.utils._pytree import tree_map
 
-from .torch_private import flop_registry, without_modes
+from .fusion import Fusion
+from .torch_private import flop_registry, size_hint, without_modes
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,15 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "neap"
 
 
-def _least_seconds(run, times: int = 3) -> float:
+def _least_seconds(run, times: int = 5) -> float:
+    # Of this thread where torch has one: others of the process, as Inductor's, do not count then.
+    clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
     run()
     least = float("inf")
     for _ in range(times):
-        begin = time.perf_counter()
+        begin = clock()
         run()
-        least = min(least, time.perf_counter() - begin)
+        least = min(least, clock() - begin)
     return least
 
 
@@ -66,20 +69,21 @@ def _processor() -> str:
 def this_cpu() -> Device:
     """The processor that this runs on, as many threads as torch has: measured once, and kept in the cache folder."""
     name = f"{_processor()}, {torch.get_num_threads()} threads"
-    file = cache_folder() / "cpu.json"
+    file = cache_folder() / "torch-cpu.json"
     try:
         known = json.loads(file.read_text())
     except (OSError, ValueError):
         known = {}
     if name not in known:
-        with torch.no_grad():
+        with torch.no_grad(), without_modes():  # partitioners run beside fake tensors
             a, b = torch.rand(384, 384), torch.rand(1 << 23)
             product = _least_seconds(lambda: a @ a)
             double = a.double()
             product64 = _least_seconds(lambda: double @ double)
             low = a.bfloat16()
             product_low = _least_seconds(lambda: low @ low)
-            copied = _least_seconds(lambda: b.clone())
+            c = torch.empty_like(b)
+            copied = _least_seconds(lambda: c.copy_(b))
             small = torch.rand(8)
             launch = _least_seconds(lambda: [small + small for _ in range(200)]) / 200
         work = 2 * 384**3
@@ -139,17 +143,21 @@ def values_of(x):
 
 @dataclass
 class Costs:
-    """`source`: "device", "measure", the name of a device, or a file of measured calls, as "measure" keeps them."""
+    """`source`: "device", "measure", the name of a device, or a file of measured calls, as "measure" keeps them. Where
+    ops are `fused` by Inductor, a loop costs what it moves of its kernel's ends, and its arithmetic."""
 
     source: str = "device"
-    table: dict = field(default_factory=dict)
+    fused: bool = False
+    table: dict = field(default_factory=dict)  # of a file
+    _kept: dict = field(default_factory=dict)  # measured calls, by device
     _device: Device | None = None
-    _is_measured: bool = False
     _measured_anew: bool = False
+    _fusion: Fusion | None = None
+    _graph: torch.fx.Graph | None = None
 
     @staticmethod
-    def of(source: str) -> Costs:
-        costs = Costs(source)
+    def of(source: str, fused: bool = False) -> Costs:
+        costs = Costs(source, fused)
         if source not in DEVICES and source not in ("cpu", "device", "measure"):
             try:
                 costs.table = json.loads(Path(source).read_text())
@@ -157,31 +165,52 @@ class Costs:
                 raise ValueError(
                     f"neap_torch: costs are 'device', 'measure', a file or one of cpu, {', '.join(DEVICES)}, not {source!r}: {why}"
                 ) from None
+        if source not in DEVICES and not torch.cuda.is_available():
+            this_cpu()  # now, before Inductor's own processes begin
         return costs
 
     def begin(self, example: torch.Tensor | None) -> None:
         self._device = device_of(self.source if self.source in (*DEVICES, "cpu") else "device", example)
-        self._is_measured = self.source == "measure"
-        if self._is_measured:
-            try:
-                self.table = json.loads(self._file().read_text())
-            except (OSError, ValueError):
-                self.table = {}
+        self._graph = None
+        try:
+            self._kept = json.loads(self._file().read_text())
+        except (OSError, ValueError):
+            self._kept = {}
 
     def end(self) -> None:
+        self._graph = self._fusion = None  # torch copies its options, and what they hold
         if self._measured_anew:
-            _write(self._file(), self.table)
+            _write(self._file(), self._kept)
             self._measured_anew = False
 
     def seconds(self, node: torch.fx.Node, flops: float, moved: float, dtype: torch.dtype) -> float:
-        if self._is_measured or self.table:
-            key = self.key(node)
-            if self._is_measured and key not in self.table:
-                self.table[key] = _measured(node)
-                self._measured_anew = True
-            if self.table.get(key) is not None:
-                return self.table[key]
-        return self._device.seconds(flops, moved, dtype)
+        if self.fused:
+            if self._graph is not node.graph:
+                self._graph, self._fusion = node.graph, Fusion(node.graph)
+            if node in self._fusion.moved:
+                return self._seconds_of_loop(node)
+        seconds = None
+        if self.table:
+            seconds = self.table.get(self.key(node))
+        elif self.source == "measure":
+            seconds = self._measured(self.key(node), lambda: _measured(node))
+        return self._device.seconds(flops, moved, dtype) if seconds is None else seconds
+
+    def _seconds_of_loop(self, node: torch.fx.Node) -> float:
+        moved = self._fusion.moved[node] / self._device.bandwidth
+        arithmetic = 0.0
+        if self._device.name == "cpu" and torch.Tag.pointwise in getattr(node.target, "tags", ()):
+            key = f"{self._device.name}:in cache:{node.target}:{_types(node)}"
+            each = self._measured(key, lambda: _measured_in_cache(node, self._device.launch)) or 0.0
+            val = node.meta["val"]
+            arithmetic = each * size_hint(val.numel()) / torch.get_num_threads() if torch.is_tensor(val) else 0.0
+        return moved + arithmetic + (self._device.launch if node in self._fusion.ends else 0.0)
+
+    def _measured(self, key: str, measure) -> float | None:
+        if key not in self._kept:
+            self._kept[key] = measure()
+            self._measured_anew = True
+        return self._kept[key]
 
     def _file(self) -> Path:
         return cache_folder() / "torch-ops.json"
@@ -196,9 +225,30 @@ class Costs:
         return f"{self._device.name}:{torch.get_num_threads()}:{node.target}:{args}"
 
 
-def size_hint(n) -> int:
-    """The number that a symbolic size had in the first call."""
-    return n if isinstance(n, int) else int(n.node.hint)
+def _types(node: torch.fx.Node) -> str:
+    return str(tree_map(lambda a: a.dtype if isinstance(a, torch.Tensor) else a, values_of(node.args)))
+
+
+def _measured_in_cache(node: torch.fx.Node, launch: float, elements: int = 1 << 14) -> float | None:
+    """Seconds of one element of a pointwise op on one thread, memory apart; None where such a call fails."""
+
+    def made(a):
+        if not isinstance(a, torch.Tensor):
+            return size_hint(a) if isinstance(a, torch.SymInt) else a
+        t = torch.empty(elements, dtype=a.dtype, device=a.device)
+        return t.uniform_(0.1, 0.9) if a.dtype.is_floating_point else t.zero_()
+
+    try:
+        with torch.no_grad(), without_modes():
+            args, kwargs = tree_map(made, values_of((node.args, node.kwargs)))
+
+            def ten():
+                for _ in range(10):
+                    node.target(*args, **kwargs)
+
+            return max(_least_seconds(ten) / 10 - launch, 0.0) / elements
+    except Exception:
+        return None
 
 
 def _measured(node: torch.fx.Node) -> float | None:

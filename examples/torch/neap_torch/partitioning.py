@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import resource
 import time
 import warnings
 from dataclasses import dataclass, field
@@ -27,6 +28,9 @@ class Settings:
     alignment: int = 1
     graphs: list = field(default_factory=list)
     error: BaseException | None = None
+    storage_of_saved: dict = field(
+        default_factory=dict
+    )  # of the last graph, by name: its number, and bytes; 0: resident
 
 
 def partition_joint(
@@ -34,7 +38,7 @@ def partition_joint(
 ):
     """Forward and backward modules of a joint graph under the limit. Where the graph cannot be planned, torch's
     partitioner takes it, and one warning says why. Raises Infeasible, by default, where no plan fits."""
-    begin = time.process_time()
+    begin = _processor_seconds()
     static = list(static_lifetime_input_indices or [])
     try:
         joint.graph.eliminate_dead_code()
@@ -63,6 +67,7 @@ def partition_joint(
             joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, static_lifetime_input_indices=static
         )
     saved = [n for n in rewriter.saved if is_tensor(n.meta.get("val")) and n.op != "placeholder"]
+    settings.storage_of_saved = _storages(rewriter, exporter)
     settings.graphs.append(
         GraphReport(
             name=name,
@@ -74,19 +79,41 @@ def partition_joint(
             recomputed=[(module_of(n), str(n.target)) for n, runs in rewriter.runs.items() if runs > 1],
             saved=[(module_of(n), n.name) for n in saved],
             saved_bytes=sum(exporter.buffers[i]["bytes"] for i in _buffers_of(rewriter, exporter, saved)),
-            planning_seconds=time.process_time() - begin,
+            planning_seconds=_processor_seconds() - begin,
             search_seconds=planned.seconds,
             digest=hashlib.sha256(json.dumps(planned.steps).encode()).hexdigest()[:16],
             fits=planned.fits,
             picture=planned.picture,
+            resident_bytes=sum(b["bytes"] for b in exporter.buffers if b["kind"] != "temp"),
+            beside_backward_bytes=_beside_backward(exporter, rewriter, saved),
         )
     )
     return halves
 
 
+def _processor_seconds() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
 def _buffers_of(rewriter, exporter, nodes) -> set:
     tensor_of = {new: old for old, new in rewriter.env.items()}
     return {exporter.tensors[exporter.id_of[tensor_of[n]]]["buf"] for n in nodes if tensor_of.get(n) in exporter.id_of}
+
+
+def _storages(rewriter, exporter) -> dict:
+    tensor_of = {new: exporter.id_of[old] for old, new in rewriter.env.items() if old in exporter.id_of}
+    of_name = {n.name: exporter.tensors[tensor_of[n]]["buf"] for n in rewriter.saved if n in tensor_of}
+    temporary = {name: exporter.buffers[b]["kind"] == "temp" for name, b in of_name.items()}
+    return {name: (b, exporter.buffers[b]["bytes"] if temporary[name] else 0) for name, b in of_name.items()}
+
+
+def _beside_backward(exporter, rewriter, saved) -> int:
+    """Bytes of tangents, and of results of the forward half that the caller holds and the backward half does not read."""
+    held = {exporter.tensors[exporter.id_of[n]]["buf"] for n in exporter.forward_outputs if n in exporter.id_of}
+    held -= _buffers_of(rewriter, exporter, saved)
+    held |= {exporter.tensors[exporter.id_of[n]]["buf"] for n in exporter.tangents}
+    return sum(exporter.buffers[i]["bytes"] for i in held if exporter.buffers[i]["kind"] == "temp")
 
 
 class Partitioner(CustomPartitionerFn):

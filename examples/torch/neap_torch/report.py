@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections import Counter
 from dataclasses import dataclass
 
@@ -25,12 +26,20 @@ class GraphReport:
     digest: str  # of the plan: equal on all ranks
     fits: bool
     picture: str  # SVG: memory over time, before and after
+    resident_bytes: int  # parameters, buffers, inputs
+    beside_backward_bytes: int  # tangents, and results that are not saved
+    estimated_bytes: int = 0  # the peak by Inductor's own estimate, where it has fused
 
     def __str__(self) -> str:
         share = 100 * self.peak_bytes / max(self.original_peak_bytes, 1)
         lines = [
             f"{self.name}: peak {self.peak_bytes:,} bytes, {share:.1f} % of {self.original_peak_bytes:,}; limit "
             f"{self.limit_bytes:,}{'' if self.fits else ', which no plan meets'}; at least {self.bound_bytes:,}",
+            *(
+                [f"  Inductor's own estimate of the peak: {self.estimated_bytes:,} bytes"]
+                if self.estimated_bytes
+                else []
+            ),
             f"  time {100 * self.latency_ratio:.1f} % of that without a plan, by its costs; planned in "
             f"{self.planning_seconds:.2f} s, of which the search took {self.search_seconds:.2f} s",
             f"  saved: {len(self.saved)} values, {self.saved_bytes:,} bytes; {_by_module(self.saved)}",
@@ -51,8 +60,7 @@ def module_of(node) -> str:
     if not stack:
         return ""
     path = next(reversed(stack.values()))[0]
-    for prefix in ("L['self'].", "L['self']", "self.", "getattr(L['self'], "):
-        path = path.removeprefix(prefix)
+    path = re.sub(r"^(getattr\()?L\['\w+'\],?\.? ?|^self\.", "", path)  # whatever the variable of the model is called
     return path.replace("._modules['", ".").replace("_modules['", "").replace("']", "").strip(".")
 
 

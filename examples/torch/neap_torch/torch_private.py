@@ -1,9 +1,10 @@
 """All that neap_torch uses of torch which torch does not promise to keep. tests/test_private.py names what has changed."""
 
-from torch._C._autograd import _disable_profiler_legacy, _enable_profiler_legacy
-from torch._C._profiler import ProfilerConfig, ProfilerState, _ExperimentalConfig
+import itertools
+
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.debugging import boxed_nop
+from torch._functorch import config as functorch_config
 from torch._functorch.compile_utils import fx_graph_cse
 from torch._functorch.partitioners import (
     _extract_fwd_bwd_modules as extract_forward_and_backward,
@@ -14,7 +15,9 @@ from torch._functorch.partitioners import (
 )
 from torch._inductor import config as inductor_config
 from torch._inductor import list_mode_options
-from torch._inductor.custom_graph_pass import CustomPartitionerFn
+from torch._inductor.custom_graph_pass import CustomPartitionerFn, CustomSchedulerPass
+from torch._C._autograd import _disable_profiler_legacy, _enable_profiler_legacy
+from torch._C._profiler import ProfilerConfig, ProfilerState, _ExperimentalConfig
 from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils._ordered_set import OrderedSet
 from torch.utils._python_dispatch import _disable_current_modes as without_modes
@@ -22,27 +25,118 @@ from torch.utils.flop_counter import flop_registry
 
 __all__ = [
     "CustomPartitionerFn",
+    "CustomSchedulerPass",
     "OrderedSet",
+    "Scheduled",
     "allocations_of",
     "aot_autograd",
     "boxed_nop",
+    "compile_fx",
     "default_partition",
     "extract_forward_and_backward",
     "flop_registry",
+    "functorch_config",
     "fx_graph_cse",
     "inductor_config",
     "is_sym_node",
     "lite_options",
+    "lowered_graph",
     "min_cut_rematerialization_partition",
     "placeholder_kind",
     "planned_options",
+    "schedule_fx",
+    "scheduled",
+    "size_hint",
     "without_modes",
+    "written_as_loops",
 ]
 
 
-def planned_options(partitioner) -> dict:
-    """What makes Inductor use a partitioner, for each compilation: a graph of torch's caches would be another's plan."""
-    return {"custom_partitioner_fn": partitioner, "force_disable_caches": True}
+def planned_options(partitioner, order=None) -> dict:
+    """What makes Inductor use a partitioner, for each compilation: a graph of torch's caches would be another's plan.
+    `order`: a CustomSchedulerPass, whose order Inductor keeps. Buffers are freed then when they are dead, as Inductor's
+    estimate counts them, and not kept for another of their size."""
+    options = {"custom_partitioner_fn": partitioner, "force_disable_caches": True}
+    if order is not None:
+        options |= {"_post_fusion_custom_pass": order, "reorder_for_peak_memory": False, "allow_buffer_reuse": False}
+    return options
+
+
+def compile_fx(module, inputs, config_patches: dict):
+    """Both halves at once: the backward half is not left to its first call."""
+    from torch._inductor.compile_fx import compile_fx as compiled
+
+    with functorch_config.patch(force_non_lazy_backward_lowering=True):
+        return compiled(module, inputs, config_patches=config_patches)
+
+
+class Scheduled(Exception):
+    """Raised by an order of kernels, where Inductor shall write no code."""
+
+
+def schedule_fx(module, inputs, config_patches: dict) -> None:
+    """compile_fx as far as the order of kernels, which raises Scheduled for each half."""
+    from torch._inductor.compile_fx import compile_fx as compiled
+    from torch._inductor.compile_fx import compile_fx_inner
+
+    def no_code(*_):
+        raise AssertionError("neap_torch: kernels that were scheduled alone were called")
+
+    no_code._boxed_call = True
+
+    def inner(*args, **kwargs):
+        try:
+            return compile_fx_inner(*args, **kwargs)
+        except Exception as e:
+            while e is not None:
+                if isinstance(e, Scheduled) or isinstance(getattr(e, "inner_exception", None), Scheduled):
+                    return no_code
+                e = e.__cause__ or e.__context__
+            raise
+
+    # Caches are off in another way here: for this one Inductor keeps the folder of what failed.
+    patches = {**config_patches, "force_disable_caches": False, "fx_graph_cache": False}
+    with functorch_config.patch(force_non_lazy_backward_lowering=True, enable_autograd_cache=False):
+        compiled(module, inputs, inner_compile=inner, config_patches=patches)
+
+
+def lowered_graph():
+    """The graph that Inductor lowers now: name (of a branch), is_backward, module."""
+    from torch._inductor.virtualized import V
+
+    return V.graph
+
+
+def scheduled(nodes: list, storage_of: dict) -> tuple:
+    """Of kernels of Inductor's scheduler: for each, those before it; and a function from an order of them to the peak in
+    bytes, parameters and inputs apart, by Inductor's account of what lives when. `storage_of`: of tensors that are saved,
+    a key of the storage that they lie in, and its bytes: 0 of a parameter's."""
+    from torch._inductor import memory
+
+    graph, scheduler = lowered_graph(), nodes[0].scheduler
+    results = OrderedSet(graph.get_output_names())
+    _, freeable = memory.prepare_planning_info(
+        nodes, scheduler.name_to_buf, scheduler.name_to_fused_node, OrderedSet(graph.graph_inputs), results
+    )
+    before = {n: list(n.mpi_node.pred_nodes) for n in nodes}
+
+    def peak(order: list) -> int:
+        change = [0] * (len(order) + 1)
+        ends: dict = {}  # of storages of saved tensors
+        for b in memory.compute_memory_timeline(order, freeable, results)[0]:
+            end = len(order) if b.end_step == -1 else b.end_step + 1
+            name = b.buffer.get_name()
+            if name in freeable and name in storage_of:
+                ends[storage_of[name]] = max(ends.get(storage_of[name], 0), end)
+            else:
+                change[b.start_step] += b.size_alloc
+                change[end] -= b.size_free
+        for (_, bytes_), end in ends.items():
+            change[0] += bytes_
+            change[end] -= bytes_
+        return max(itertools.accumulate(change))
+
+    return before, peak
 
 
 def lite_options() -> dict:
@@ -54,6 +148,18 @@ def lite_options() -> dict:
     # Its checks of types at run time refuse ATen's batch norm of low-precision images, of which torch describes the
     # statistics wrongly; nothing is generated there that depends on these types.
     return {**options, "layout_optimization": False, "size_asserts": False}
+
+
+def written_as_loops(target) -> bool:
+    """Whether Inductor writes an op's kernel itself, so that it fuses, and calls no other library for it."""
+    from torch._inductor.lowering import fallbacks, lowerings  # imported late: it takes a second
+
+    return target in lowerings and target not in fallbacks
+
+
+def size_hint(n) -> int:
+    """The number that a symbolic size had in the first call."""
+    return n if isinstance(n, int) else int(n.node.hint)
 
 
 def placeholder_kind(node) -> str:

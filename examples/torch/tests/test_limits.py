@@ -1,5 +1,6 @@
 """What users write wrongly, limits that nothing meets, graphs that cannot be planned."""
 
+import contextlib
 import pytest
 import torch
 from models import Gpt, words
@@ -115,7 +116,7 @@ def test_costs(tmp_path, monkeypatch):
         compiled = neap_torch.compile(Gpt(layers=1), 0.8, backend="aten", costs=costs)
         compiled(*words(0)).backward()
         assert 1 <= compiled.neap_report.graphs[0].latency_ratio < 2
-    assert (tmp_path / "neap" / "cpu.json").exists() and (tmp_path / "neap" / "torch-ops.json").exists()
+    assert (tmp_path / "neap" / "torch-cpu.json").exists() and (tmp_path / "neap" / "torch-ops.json").exists()
 
 
 def test_a_context_for_inductor():
@@ -126,3 +127,17 @@ def test_a_context_for_inductor():
         loss = compiled(*words(0))
     loss.backward()
     assert len(report.graphs) == 1 and report.graphs[0].fits
+
+
+def test_the_processor_is_measured_beside_fake_tensors(tmp_path, monkeypatch):
+    from torch._subclasses import FakeTensorMode
+
+    from neap_torch.costs import this_cpu
+
+    found = []
+    for i, mode in enumerate((FakeTensorMode(), contextlib.nullcontext())):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / str(i)))
+        with mode:
+            found.append(this_cpu())
+    assert 1 / 8 < found[0].bandwidth / found[1].bandwidth < 8
+    assert found[0].launch < 8 * found[1].launch

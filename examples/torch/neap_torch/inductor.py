@@ -1,0 +1,162 @@
+"""Inductor with fused kernels, in the order of the plan, and under the limit by Inductor's own estimate of the peak.
+
+A plan of ops counts results that fused kernels never write, and Inductor allocates some that no op shows. So the limit of
+the plan is corrected where the estimate misses the limit, twice at most.
+"""
+
+from __future__ import annotations
+
+import copy
+import heapq
+
+from torch import fx
+
+from .errors import Infeasible
+from .limits import Limit
+from .partitioning import Partitioner, Settings
+from .torch_private import (
+    CustomSchedulerPass,
+    Scheduled,
+    compile_fx,
+    lowered_graph,
+    planned_options,
+    schedule_fx,
+    scheduled,
+)
+
+CORRECTIONS = 2
+TOLERANCE = 0.02
+
+
+class Order(CustomSchedulerPass):
+    """Fused kernels in the order of the graph that was planned, where Inductor's own order does not need less. `peaks`:
+    Inductor's estimates, of the forward and the backward half."""
+
+    def __init__(self, settings: Settings, is_trial: bool = False):
+        self.settings, self.known, self.peaks, self.is_trial = settings, len(settings.graphs), {}, is_trial
+
+    def __call__(self, nodes: list) -> list:
+        graph = lowered_graph()
+        if graph.name or len(self.settings.graphs) == self.known or not nodes:  # a branch, or nothing that was planned
+            return nodes
+        before, estimate = scheduled(nodes, self.settings.storage_of_saved)
+        place = {n.name: i for i, n in enumerate(graph.module.graph.nodes)}
+        ordered = in_order(nodes, before, lambda node: _place_of(node, place))
+        peak, given = estimate(ordered), estimate(nodes)
+        self.peaks["backward" if graph.is_backward else "forward"] = min(peak, given)
+        if self.is_trial:
+            raise Scheduled
+        return ordered if peak <= given else nodes
+
+    def uuid(self):
+        return None
+
+
+def in_order(nodes: list, before: dict, key) -> list:
+    """Nodes by key, each behind those that `before` names for it."""
+    position = {n: i for i, n in enumerate(nodes)}
+    waits = {n: len(before[n]) for n in nodes}
+    behind: dict = {n: [] for n in nodes}
+    for n in nodes:
+        for b in before[n]:
+            behind[b].append(n)
+    ready = [(key(n), position[n], n) for n in nodes if not waits[n]]
+    heapq.heapify(ready)
+    ordered = []
+    while ready:
+        n = heapq.heappop(ready)[2]
+        ordered.append(n)
+        for b in behind[n]:
+            waits[b] -= 1
+            if not waits[b]:
+                heapq.heappush(ready, (key(b), position[b], b))
+    return ordered
+
+
+def _place_of(node, place: dict) -> int:
+    """Of a kernel: that of the last op of the plan whose result it writes."""
+    places = [-1]
+    for n in node.get_nodes():
+        if n.node is not None:
+            own = n.node.get_origin_node()
+            origins = [own] if own is not None and own.name in place else n.node.get_origins()
+            places += [place[o.name] for o in origins if o.name in place]
+    return max(places)
+
+
+def inductor_backend(settings: Settings):
+    """A backend of torch.compile. Raises Infeasible where no correction brings Inductor's estimate below the limit."""
+
+    def tried(module: fx.GraphModule, inputs, limit: Limit):
+        """The report of a plan within a limit; None where the graph was not planned."""
+        order, wanted, known = Order(settings, is_trial=True), settings.limit, len(settings.graphs)
+        settings.limit = limit
+        try:
+            schedule_fx(_copied(module), inputs, planned_options(Partitioner(settings), order))
+        finally:
+            settings.limit = wanted
+        if len(settings.graphs) == known:
+            return None
+        report = settings.graphs.pop()
+        report.limit_bytes = wanted.bytes_of(report.original_peak_bytes)
+        report.estimated_bytes = report.resident_bytes + max(
+            order.peaks.get("forward", 0), order.peaks.get("backward", 0) + report.beside_backward_bytes
+        )
+        report.fits = report.estimated_bytes <= report.limit_bytes
+        return report
+
+    def backend(module: fx.GraphModule, inputs):
+        limit, best = settings.limit, None
+        for _ in range(1 + CORRECTIONS):
+            settings.error = None
+            try:
+                report = tried(module, inputs, limit)
+            except Exception:
+                if best is None or settings.error is None:
+                    raise
+                break  # no plan fits the corrected limit
+            if report is None:
+                break
+            if best is None or _rank(report) < _rank(best[0]):
+                best = report, limit
+            if report.fits and (
+                report.latency_ratio <= 1 or report.estimated_bytes >= (1 - TOLERANCE) * report.limit_bytes
+            ):
+                break
+            limit = Limit(bytes=_corrected(report, limit.bytes_of(report.original_peak_bytes)))
+        if best is None:
+            return compile_fx(module, inputs, planned_options(Partitioner(settings)))
+        report, limit = best
+        if not report.fits and settings.on_infeasible == "raise":
+            settings.error = Infeasible(
+                f"neap_torch: Inductor's kernels need {report.estimated_bytes} bytes by its own estimate, and the limit "
+                f"is {report.limit_bytes}: backend 'lite' keeps to the order of the plan"
+            )
+            raise settings.error
+        wanted, settings.limit = settings.limit, limit
+        try:
+            compiled = compile_fx(_copied(module), inputs, planned_options(Partitioner(settings), Order(settings)))
+        finally:
+            settings.limit = wanted
+        settings.graphs[-1] = report
+        return compiled
+
+    return backend
+
+
+def _rank(report) -> tuple:
+    """What fits first, then the quicker plan; of those that do not fit, the least peak."""
+    return (0, report.latency_ratio) if report.fits else (1, report.estimated_bytes)
+
+
+def _corrected(report, limit: int) -> int:
+    """The limit of a plan whose estimate would be just below the limit, if what is not resident grew alike."""
+    ratio = (0.995 * report.limit_bytes - report.resident_bytes) / (report.estimated_bytes - report.resident_bytes)
+    return min(report.resident_bytes + int(ratio * (limit - report.resident_bytes)), report.original_peak_bytes)
+
+
+def _copied(module: fx.GraphModule) -> fx.GraphModule:
+    """Another graph over the same tensors: Inductor changes what it compiles."""
+    same = fx.GraphModule(module, copy.deepcopy(module.graph))
+    same.meta = dict(module.meta)
+    return same
