@@ -18,7 +18,9 @@ from .torch_private import aot_autograd, boxed_nop, inductor_config, lite_option
 _states = {"sgd": 0, "momentum": 1, "rmsprop": 1, "adagrad": 1, "lion": 1, "adam": 2, "adamw": 2}
 
 
-def _reserved(model, reserve) -> int:
+def _reserved(model, reserve) -> int | None:
+    if reserve == "auto":
+        return None
     if isinstance(reserve, str) and reserve.lower() in _states:
         if model is None:
             raise ValueError("neap_torch: reserve by an optimizer's name needs a model: give bytes")
@@ -48,8 +50,8 @@ def compile(
     dynamic: bool | None = None,
 ):
     """torch.compile under a limit: `memory_limit` is bytes (an int, "4GiB") or a ratio of the peak without a plan (0.5), for
-    forward and backward with parameters, inputs and gradients. `reserve`: bytes, or an optimizer's name, whose states are
-    counted in. `backend`: "lite" (ATen kernels by Inductor, in the plan's order), "aten" (the same without Inductor) or
+    forward and backward with parameters, inputs and gradients. `reserve`: bytes, an optimizer's name, whose states are
+    counted in, or "auto": what a GPU holds beside the graph when it is planned. `backend`: "lite" (ATen kernels by Inductor, in the plan's order), "aten" (the same without Inductor) or
     "inductor" (fused; the order is Inductor's own, so that the limit is not exact). The result has `neap_report`."""
     settings = _settings(model, memory_limit, reserve, costs, iterations, on_infeasible, backend == "inductor")
     if backend == "aten":

@@ -98,15 +98,13 @@ def inductor_backend(settings: Settings):
         if len(settings.graphs) == known:
             return None
         report = settings.graphs.pop()
-        report.limit_bytes = wanted.bytes_of(report.original_peak_bytes)
         report.estimated_bytes = report.resident_bytes + max(
             order.peaks.get("forward", 0), order.peaks.get("backward", 0) + report.beside_backward_bytes
         )
-        report.fits = report.estimated_bytes <= report.limit_bytes
         return report
 
     def backend(module: fx.GraphModule, inputs):
-        limit, best = settings.limit, None
+        limit, goal, best = settings.limit, None, None
         for _ in range(1 + CORRECTIONS):
             settings.error = None
             try:
@@ -117,13 +115,16 @@ def inductor_backend(settings: Settings):
                 break  # no plan fits the corrected limit
             if report is None:
                 break
+            planned = report.limit_bytes
+            goal = planned if goal is None else goal
+            report.limit_bytes, report.fits = goal, report.estimated_bytes <= goal
             if best is None or _rank(report) < _rank(best[0]):
                 best = report, limit
             if report.fits and (
                 report.latency_ratio <= 1 or report.estimated_bytes >= (1 - TOLERANCE) * report.limit_bytes
             ):
                 break
-            limit = Limit(bytes=_corrected(report, limit.bytes_of(report.original_peak_bytes)))
+            limit = Limit(bytes=_corrected(report, planned))
         if best is None:
             return compile_fx(module, inputs, planned_options(Partitioner(settings)))
         report, limit = best

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import torch
 
 _units = {
     "": 1,
@@ -40,14 +42,15 @@ def parse_bytes(text: str | int) -> int:
 
 @dataclass(frozen=True)
 class Limit:
-    """Bytes, or a ratio of the peak without a plan; `reserve` bytes of it are for what the graph does not have."""
+    """Bytes, or a ratio of the peak without a plan; `reserve` bytes of it are for what the graph does not have. None: what
+    a GPU holds when the graph is planned, beside what the graph has."""
 
     bytes: int | None = None
     ratio: float | None = None
-    reserve: int = 0
+    reserve: int | None = 0
 
     @staticmethod
-    def parse(limit: str | int | float, reserve: int = 0) -> Limit:
+    def parse(limit: str | int | float, reserve: int | None = 0) -> Limit:
         """A float is a ratio in (0, 1], everything else bytes. Raises ValueError."""
         if isinstance(limit, float):
             if not (math.isfinite(limit) and 0 < limit <= 1):
@@ -56,9 +59,16 @@ class Limit:
                 )
             return Limit(ratio=limit, reserve=reserve)
         n = parse_bytes(limit)
-        if n <= reserve:
+        if n <= (reserve or 0):
             raise ValueError(f"neap_torch: a limit of {n} bytes, of which {reserve} are reserved, leaves nothing")
         return Limit(bytes=n, reserve=reserve)
+
+    def within(self, device: torch.device, resident: int) -> Limit:
+        """The limit with bytes in place of what is left open, for a graph on a device whose sources take `resident`."""
+        if self.reserve is not None:
+            return self
+        held = torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
+        return replace(self, reserve=max(held - resident, 0))
 
     def text_for_planner(self) -> str:
         return repr(self.ratio) if self.bytes is None else str(self.bytes - self.reserve)

@@ -19,18 +19,19 @@ from .rewrite import Rewriter
 from .torch_private import CustomPartitionerFn, fx_graph_cse, min_cut_rematerialization_partition
 
 
+CUDA_ALIGNMENT = 512  # of what PyTorch's allocator gives
+
+
 @dataclass
 class Settings:
     limit: Limit
     costs: Costs
     iterations: int = planner.ITERATIONS
     on_infeasible: str = "raise"
-    alignment: int = 1
     graphs: list = field(default_factory=list)
     error: BaseException | None = None
-    storage_of_saved: dict = field(
-        default_factory=dict
-    )  # of the last graph, by name: its number, and bytes; 0: resident
+    # Of the last graph, by name of what is saved: the number of its storage, and bytes; 0 of what is resident.
+    storage_of_saved: dict = field(default_factory=dict)
 
 
 def partition_joint(
@@ -50,8 +51,10 @@ def partition_joint(
         exporter = Exporter(joint, num_fwd_outputs, static, settings.costs)
         exported = exporter.export(name)
         settings.costs.end()
-        limit = settings.limit.text_for_planner()
-        planned = planner.plan(exported.graph, limit, settings.iterations, settings.alignment)
+        resident = sum(b["bytes"] for b in exporter.buffers if b["kind"] != "temp")
+        wanted = settings.limit.within(example.device, resident)
+        alignment = 1 if example.device.type == "cpu" else CUDA_ALIGNMENT
+        planned = planner.plan(exported.graph, wanted.text_for_planner(), settings.iterations, alignment)
         if not planned.fits and settings.on_infeasible != "least":
             if settings.on_infeasible == "default":
                 raise NotPlannable(planned.why_not)
@@ -71,7 +74,7 @@ def partition_joint(
     settings.graphs.append(
         GraphReport(
             name=name,
-            limit_bytes=settings.limit.bytes_of(planned.original_peak_bytes),
+            limit_bytes=wanted.bytes_of(planned.original_peak_bytes),
             peak_bytes=planned.peak_bytes,
             original_peak_bytes=planned.original_peak_bytes,
             bound_bytes=planned.bound_bytes,
@@ -83,8 +86,9 @@ def partition_joint(
             search_seconds=planned.seconds,
             digest=hashlib.sha256(json.dumps(planned.steps).encode()).hexdigest()[:16],
             fits=planned.fits,
+            next_mib=planned.price(),
             picture=planned.picture,
-            resident_bytes=sum(b["bytes"] for b in exporter.buffers if b["kind"] != "temp"),
+            resident_bytes=resident,
             beside_backward_bytes=_beside_backward(exporter, rewriter, saved),
         )
     )

@@ -43,18 +43,29 @@ class Plan:
     recomputed: int
     seconds: float
     picture: str
+    front: list  # (peak in bytes, latency in us) of what the search has found, both better than of all before and after
+
+    def price(self) -> float:
+        """Microseconds that one MiB more would save: the steepest slope of the front from the plan on."""
+        slopes = [
+            (self.latency_us - latency) / (peak - self.peak_bytes)
+            for peak, latency in self.front
+            if peak > self.peak_bytes
+        ]
+        return max(slopes, default=0.0) * 2**20
 
 
 def plan(graph: dict, limit: int | str, iterations: int = ITERATIONS, alignment: int = 1) -> Plan:
     """A plan of a graph within a limit of bytes, or of a ratio of the original's peak as a text ("0.5"); where none is
     found, the one with the least peak. Raises PlanningError where the planner refuses the graph."""
     with tempfile.TemporaryDirectory(prefix="neap_torch_") as folder:
-        file, out, picture = (Path(folder) / name for name in ("graph.json", "graph.plan", "graph.svg"))
+        names = ("graph.json", "graph.plan", "graph.svg", "front.csv")
+        file, out, picture, front = (Path(folder) / name for name in names)
         file.write_text(json.dumps(graph))
         command = [
             executable(), "plan", str(file), "--memory-limit", str(limit), "--takeover", "off", "--alignment",
             str(alignment), "--losses", "whole", "--moves", "remat,reorder,undo", "--iterations", str(iterations),
-            "--json", "--out", str(out), "--svg", str(picture),
+            "--json", "--out", str(out), "--svg", str(picture), "--pareto", str(front),
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode not in (0, 1) or not out.exists():
@@ -63,6 +74,7 @@ def plan(graph: dict, limit: int | str, iterations: int = ITERATIONS, alignment:
         told = json.loads(done.stdout)
         written = json.loads(out.read_text())
         svg = picture.read_text() if picture.exists() else ""
+        rows = [line.split(",") for line in front.read_text().splitlines()[1:]] if front.exists() else []
     nodes = written["nodes"]
     order = [nodes[s["node"]] for s in written["steps"]]
     return Plan(
@@ -78,4 +90,5 @@ def plan(graph: dict, limit: int | str, iterations: int = ITERATIONS, alignment:
         recomputed=told["recomputed_ops"],
         seconds=told["seconds"],
         picture=svg,
+        front=[(int(row[0]), float(row[1])) for row in rows],
     )

@@ -25,6 +25,7 @@ class GraphReport:
     search_seconds: float
     digest: str  # of the plan: equal on all ranks
     fits: bool
+    next_mib: float  # microseconds of a step that one MiB more would save, by the costs of the plan
     picture: str  # SVG: memory over time, before and after
     resident_bytes: int  # parameters, buffers, inputs
     beside_backward_bytes: int  # tangents, and results that are not saved
@@ -41,7 +42,8 @@ class GraphReport:
                 else []
             ),
             f"  time {100 * self.latency_ratio:.1f} % of that without a plan, by its costs; planned in "
-            f"{self.planning_seconds:.2f} s, of which the search took {self.search_seconds:.2f} s",
+            f"{self.planning_seconds:.2f} s, of which the search took {self.search_seconds:.2f} s; the next MiB saves "
+            f"{self.next_mib:.3g} us",
             f"  saved: {len(self.saved)} values, {self.saved_bytes:,} bytes; {_by_module(self.saved)}",
             f"  run again: {len(self.recomputed)} ops; {_by_module(self.recomputed)}",
         ]
