@@ -166,7 +166,8 @@ class Exporter:
                 if a.alias_info is not None and a.alias_info.is_write and given in self.id_of:
                     writes.append(given)
         made = self.results(node)
-        outs, moved, is_view = [], 0.0, bool(made)
+        outs, is_view = [], bool(made)
+        own, made_bytes = None, 0  # the first buffer of its own, and bytes of all
         for who, val in made:
             key = StorageWeakRef(val.untyped_storage())
             base = arguments.get(key)
@@ -181,9 +182,11 @@ class Exporter:
             else:
                 is_view = False
                 buffer = self.buffer(val, "temp")
-                moved += self.buffers[buffer]["bytes"]
+                own = buffer if own is None else own
+                made_bytes += self.buffers[buffer]["bytes"]
             outs.append(self.tensor(who, val, buffer))
         is_view = is_view and not writes
+        moved = float(made_bytes)
         if not is_view:
             for n in read:
                 t = n.meta["val"]
@@ -208,7 +211,9 @@ class Exporter:
         if stale or _runs_once(node):
             row["pins"] = ["run_once"]
         if not is_view:
-            scratch = scratch_of(node)
+            scratch, held = scratch_of(node)
+            if held > made_bytes + 256 and own is not None:
+                self.buffers[own]["bytes"] += held - made_bytes  # a result lies in a larger storage
             if scratch:
                 row["out"] = [*row["out"], self.token(scratch)]  # that nothing reads: it lives while the op runs
         if not outs:
@@ -261,7 +266,7 @@ class Exporter:
             if n not in forward:
                 self.op(n)
         self._keep_order_of_draws()
-        seen, outputs = set(), []
+        seen, outputs = set(range(len(self.out.sources))), []  # what no op makes is there without a plan
         for t in self.tangents:  # the gradient of a loss, which the call of backward() holds
             if self.buffers[self.tensors[self.id_of[t]]["buf"]]["bytes"] <= 512:
                 seen.add(self.id_of[t])

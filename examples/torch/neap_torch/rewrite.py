@@ -102,6 +102,10 @@ class Rewriter:
             else:
                 self.run(row, read, made)
         kept = {}
+        if len(self.plan.outputs) != len(self.exported.graph["outputs"]):
+            raise NotPlannable(
+                f"{len(self.exported.graph['outputs'])} results, of which the plan has {len(self.plan.outputs)}"
+            )
         for o, tensor in zip(self.exported.graph["outputs"], self.plan.outputs):
             kept[o["tensor"]] = self.at[tensor]
         old_output = self.joint.graph.output_node()

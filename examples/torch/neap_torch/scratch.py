@@ -1,11 +1,14 @@
-"""Bytes that a kernel allocates beside its results while it runs: copies in another layout, partial sums, workspaces.
+"""Bytes that a kernel allocates beside its results while it runs: copies in another layout, partial sums, workspaces; and
+bytes that its results hold beyond their own.
 
 No graph shows them. An op of which they are not known is called once, with made-up tensors of its sizes and strides."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
+from dataclasses import dataclass, replace
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_map
@@ -23,97 +26,107 @@ _DENSE = {
     _aten.select_backward, _aten.stack, _aten.index_select, _aten.copy, _aten.scalar_tensor,
 }  # fmt: skip
 _PRODUCTS = {_aten.mm, _aten.addmm, _aten.bmm, _aten.baddbmm}
+# Each thread has a block of scores, whatever batch and heads: of large ones, one of each is tried.
+_BY_THREAD = {
+    _aten._scaled_dot_product_flash_attention_for_cpu,
+    _aten._scaled_dot_product_flash_attention_for_cpu_backward,
+}
 _WHOLE = {torch.float32, torch.float64, torch.int64}  # of lower types a processor's kernels make copies in these
-_known: dict[str, int] = {}  # of this process, by op, sizes and strides
+_known: dict[str, tuple] = {}  # of this process, by op, sizes and strides
+_NOTHING = (0, 0)
 
 
-def scratch_of(node: torch.fx.Node) -> int:
-    """0 where the op cannot be tried: one of a user's own, one with effects, or one that refuses made-up numbers."""
+@dataclass(frozen=True)
+class Like:
+    """What a kernel sees of a tensor, and no numbers."""
+
+    shape: tuple
+    strides: tuple
+    dtype: torch.dtype
+    device: torch.device
+
+    def is_dense(self) -> bool:
+        expected = 1
+        for size, stride in zip(reversed(self.shape), reversed(self.strides)):
+            if size > 1 and stride != expected:
+                return False
+            expected *= size
+        return True
+
+    def is_matrix(self) -> bool:
+        """Whether a product reads it as it lies: its rows or its columns are dense."""
+        if len(self.shape) < 2:
+            return True
+        (rows, columns), (down, right) = self.shape[-2:], self.strides[-2:]
+        by_rows = (right == 1 or columns == 1) and down >= max(columns, 1)
+        by_columns = (down == 1 or rows == 1) and right >= max(rows, 1)
+        return by_rows or by_columns
+
+    def made(self) -> torch.Tensor:
+        return torch.empty_strided(self.shape, self.strides, dtype=self.dtype, device=self.device).zero_()
+
+
+def _like(a):
+    if isinstance(a, torch.Tensor):
+        return Like(tuple(size_hint(n) for n in a.shape), tuple(size_hint(n) for n in a.stride()), a.dtype, a.device)
+    return size_hint(a) if isinstance(a, torch.SymInt) else a
+
+
+def scratch_of(node: torch.fx.Node) -> tuple:
+    """Bytes while it runs, and bytes of its results, 0 where these are as torch says. Both are 0 where the op cannot be
+    tried: one of a user's own, one with effects, or one that refuses made-up numbers."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or target.namespace not in ("aten", "prims", "torchvision"):
-        return 0
+        return _NOTHING
     if target._schema.is_mutable:
-        return 0
-    said = values_of((node.args, node.kwargs))
-    tensors = [a for a in tree_flatten(said)[0] if isinstance(a, torch.Tensor)]
+        return _NOTHING
+    said = tree_map(_like, values_of((node.args, node.kwargs)))
+    tensors = [a for a in tree_flatten(said)[0] if isinstance(a, Like)]
     if torch.Tag.pointwise in target.tags and not any(
-        _known_of(target, _small(said, mixed)) for mixed in (False, True)
+        _known_of(target, _small(said, mixed))[0] for mixed in (False, True)
     ):
-        return 0  # few of these make more than their results
+        return _NOTHING  # few of these make more than their results
     if all(t.dtype in _WHOLE or t.device.type != "cpu" for t in tensors):
-        if target.overloadpacket in _DENSE and all(_is_dense(t) for t in tensors):
-            return 0
-        if target.overloadpacket in _PRODUCTS and all(_is_matrix(t) for t in tensors):
-            return 0
+        if target.overloadpacket in _DENSE and all(t.is_dense() for t in tensors):
+            return _NOTHING
+        if target.overloadpacket in _PRODUCTS and all(t.is_matrix() for t in tensors):
+            return _NOTHING
+    if target.overloadpacket in _BY_THREAD and sum(math.prod(t.shape) for t in tensors) > 1 << 20:
+        said = tree_map(lambda a: replace(a, shape=(1, 1, *a.shape[2:])) if isinstance(a, Like) else a, said)
+        return _known_of(target, said)[0], 0
     return _known_of(target, said)
 
 
-def _known_of(target, said) -> int:
-    key = _key(target, said)
+def _small(said, mixed: bool):
+    """A few numbers in place of each tensor; where strides are mixed, the first one has rows apart."""
+    apart = [mixed]
+
+    def small(a):
+        if not isinstance(a, Like):
+            return a
+        return replace(a, shape=(64, 64), strides=(128 if apart and apart.pop() else 64, 1))
+
+    return tree_map(small, said)
+
+
+def _known_of(target, said) -> tuple:
+    key = f"{torch.get_num_threads()}:{target}:{said}"
     if key not in _known:
         _known[key] = _measured(target, said)
     return _known[key]
 
 
-def _small(said, mixed: bool):
-    """A few numbers in place of each tensor; where strides are mixed, the first one has rows apart."""
-    first = [mixed]
-
-    def small(a):
-        if not isinstance(a, torch.Tensor):
-            return a
-        return a.new_empty(64, 128)[:, :64] if first and first.pop() else a.new_empty(64, 64)
-
-    return tree_map(small, said)
-
-
-def _is_dense(t: torch.Tensor) -> bool:
-    expected = 1
-    for size, stride in zip(reversed(t.shape), reversed(t.stride())):
-        size = size_hint(size)
-        if size > 1 and size_hint(stride) != expected:
-            return False
-        expected *= size
-    return True
-
-
-def _is_matrix(t: torch.Tensor) -> bool:
-    """Whether a product reads an operand as it lies: its rows or its columns are dense."""
-    if t.dim() < 2:
-        return True
-    (rows, columns), (down, right) = ([size_hint(n) for n in x[-2:]] for x in (t.shape, t.stride()))
-    by_rows = (right == 1 or columns == 1) and down >= max(columns, 1)
-    by_columns = (down == 1 or rows == 1) and right >= max(rows, 1)
-    return by_rows or by_columns
-
-
-def _key(target, said) -> str:
-    def text(a):
-        if isinstance(a, torch.Tensor):
-            sizes, strides = [size_hint(n) for n in a.shape], [size_hint(n) for n in a.stride()]
-            return f"{a.device}{a.dtype}{sizes}{strides}"
-        return str(size_hint(a)) if isinstance(a, torch.SymInt) else str(a)
-
-    return f"{torch.get_num_threads()}:{target}:{tree_map(text, said)}"
-
-
-def _measured(target, said) -> int:
-    devices = {a.device for a in tree_flatten(said)[0] if isinstance(a, torch.Tensor)}
+def _measured(target, said) -> tuple:
+    devices = {a.device for a in tree_flatten(said)[0] if isinstance(a, Like)}
     if any(d.type == "meta" for d in devices):
-        return 0
+        return _NOTHING
     found = []
-
-    def made(a):
-        if not isinstance(a, torch.Tensor):
-            return size_hint(a) if isinstance(a, torch.SymInt) else a
-        sizes, strides = [size_hint(n) for n in a.shape], [size_hint(n) for n in a.stride()]
-        return torch.empty_strided(sizes, strides, dtype=a.dtype, device=a.device).zero_()
 
     def tried():  # in a thread of its own: no modes, no autocast, and no profiler of the user's
         torch.get_num_threads()  # tells a new thread how many to use
         others = [d for d in devices if d.type != "cpu"]
         with contextlib.suppress(Exception), torch.no_grad(), torch.random.fork_rng(others):
-            args, kwargs = tree_map(made, said)
+            args, kwargs = tree_map(lambda a: a.made() if isinstance(a, Like) else a, said)
             found.append(allocations_of(lambda: target(*args, **kwargs)))
 
     thread = threading.Thread(target=tried)
@@ -123,4 +136,4 @@ def _measured(target, said) -> int:
     for n in found[0] if found else ():
         now += n
         most = max(most, now)
-    return most - now if most - now > 256 else 0  # numbers of Python as tensors are no matter
+    return (most - now if most - now > 256 else 0), now  # numbers of Python as tensors are no matter

@@ -36,6 +36,21 @@ def test_batch_norm_in_low_precision():
     assert found == [] and len(report.graphs) == 1
 
 
+def test_an_input_among_the_results():
+    """A conversion that does nothing leaves a graph as it came."""
+
+    class Broken(torch.nn.Linear):
+        def forward(self, x):
+            h, x = torch.tanh(super().forward(x)), x.to(torch.float32)
+            torch._dynamo.graph_break()
+            return (h * x).square().mean()
+
+    found, report = differences(
+        lambda: Broken(8, 8), lambda i: (torch.randn(16, 8),), 0.9, backend="aten", on_infeasible="least"
+    )
+    assert found == [] and len(report.graphs) == 2
+
+
 def test_element_types():
     def body(x):
         low = x.detach().to(torch.float8_e4m3fn).float()

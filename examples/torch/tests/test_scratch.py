@@ -52,8 +52,20 @@ class Strided(nn.Module):
         return torch.cat([self.token.expand(64, 1, 32), h[:, None]], 1).bfloat16().mean()
 
 
+class Folded(nn.Module):
+    """A result that lies in a larger storage: folding makes its borders, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(32, 32), nn.Linear(32, 32)
+
+    def forward(self, x):
+        y = F.unfold(torch.tanh(self.first(x)).view(2, 32, 32, 1), (9, 1), padding=(4, 0))
+        return torch.tanh(self.second(y.transpose(1, 2).reshape(-1, 32))).square().mean()
+
+
 @pytest.mark.parametrize(
-    "make, sizes", [(Convolutions, (4, 3, 32, 32)), (Attention, (4, 8, 8, 32)), (Strided, (64, 32))]
+    "make, sizes", [(Convolutions, (4, 3, 32, 32)), (Attention, (4, 8, 8, 32)), (Strided, (64, 32)), (Folded, (64, 32))]
 )
 def test_the_plan_counts_it(make, sizes):
     model, x = make(), torch.randn(sizes)
