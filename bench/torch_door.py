@@ -1,14 +1,18 @@
 """neap_torch beside the planners of PyTorch, on the processor or (with --fake) on shapes alone.
 
     NEAP_EXECUTABLE=build/dev/bin/neap PYTHON bench/torch_door.py [--models gpt2,bert] [--backend aten|inductor|lite]
-        [--device cpu|cuda] [--rounds 7] [--costs measure] [--fake]
+        [--device cpu|cuda] [--rounds 7] [--costs measure] [--budgets 0.75,0.5] [--solvers dp,greedy,ilp] [--fake]
 
 PYTHON has torch, torchvision, transformers and scipy. Each model is planned by PyTorch with each budget and solver of
 its memory budget. neap then has the measured peak of each of these rows as its limit. One CSV row each: model, backend,
 method, limit, planned_peak, measured_peak (bytes, parameters and inputs counted), saved (bytes between the halves),
 latency (by the costs, beside no recomputation), ms (of the processor, a step: the minimum of --rounds, methods in turn),
-planning_s (processor time of export, search and rewriting). Gradients of each row are compared with eager ones.
+planning_s (processor time of export, search and rewriting), result: ok, or what is wrong. Gradients of each row are
+compared with eager ones: equal, or near under Inductor; limits hold: exactly, or within 2 % on a GPU.
+Exit status 0: all rows are ok; 2: there is no torch, or no GPU for it.
 """
+
+from __future__ import annotations
 
 import argparse
 import copy
@@ -19,12 +23,19 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-import torch.nn.functional as F
-from torch import nn
+try:
+    import torch
+    import torch.nn.functional as F
+    from torch import nn
+except ImportError:
+    print("there is no torch", file=sys.stderr)
+    sys.exit(2)
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples" / "torch"))
-sys.path.insert(1, str(Path(__file__).resolve().parent.parent / "examples" / "torch" / "tests"))
+here = Path(__file__).resolve().parent
+package = here.parent / "examples" / "torch"
+if not package.exists():
+    package = here / "torch"  # of a folder of bench/gpu/run.sh
+sys.path[:0] = [str(package), str(package / "tests")]
 import models as small  # noqa: E402
 
 import neap_torch  # noqa: E402
@@ -38,7 +49,6 @@ from neap_torch.torch_private import (  # noqa: E402
     default_partition,
     functorch_config,
     fx_graph_cse,
-    inductor_config,
     lite_options,
     min_cut_rematerialization_partition,
     planned_options,
@@ -173,6 +183,17 @@ MODELS = {
     "unet": unet,
     "llama": llama,
 }
+
+
+def gpt_124m():
+    return small.Gpt(d=768, layers=12, words=50257, length=1024, heads=12), small.words(0, 8, 1024, 50257)
+
+
+def gpt_toy():
+    return small.Gpt(), small.words(0)
+
+
+ONES = {"gpt-124m": gpt_124m, "gpt-toy": gpt_toy}  # that are named alone
 FAKE = {
     "gpt2-124m": lambda: gpt2(12, 768, 12, 8, 1024, 50257),
     "llama-1b": lambda: llama(16, 2048, 32, 4, 2048, 128256, 8192, 8),
@@ -189,7 +210,7 @@ class Row:
     latency: float = 0
     ms: float = 0
     planning_s: float = 0
-    is_equal: bool = True
+    result: str = "ok"
 
 
 class Torch(CustomPartitionerFn):
@@ -198,7 +219,7 @@ class Torch(CustomPartitionerFn):
     def __init__(self, options, budget=None, solver=None):
         self.costs = Costs.of(options.costs, options.backend == "inductor")
         self.budget, self.solver = budget, solver
-        self.latency, self.saved, self.seconds = 0.0, 0, 0.0
+        self.latency, self.saved, self.seconds, self.peak = 0.0, 0, 0.0, 0
 
     def __call__(self, gm, joint_inputs, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
         gm.graph.eliminate_dead_code()
@@ -208,6 +229,7 @@ class Torch(CustomPartitionerFn):
         exported = Exporter(gm, num_fwd_outputs, static_lifetime_input_indices or [], self.costs).export("costs")
         self.costs.end()
         price = {n.name: row["latency_us"] for n, row in zip(exported.rows, exported.graph["nodes"]) if n is not None}
+        once = sum(price.values())
         begin = time.process_time()
         given = {"num_fwd_outputs": num_fwd_outputs, "static_lifetime_input_indices": static_lifetime_input_indices}
         if self.budget is None:
@@ -218,7 +240,8 @@ class Torch(CustomPartitionerFn):
             ):
                 halves = min_cut_rematerialization_partition(gm, joint_inputs, **given)
         self.seconds = time.process_time() - begin
-        self.latency = sum(price.get(n.name, 0.0) for half in halves for n in half.graph.nodes)
+        calls = [n for half in halves for n in half.graph.nodes if n.op == "call_function"]
+        self.latency = sum(price.get(n.name, 0.0) for n in calls) / once
         saved = halves[0].graph.output_node().args[0][num_fwd_outputs:]
         storages = {}
         for n in saved:
@@ -226,10 +249,38 @@ class Torch(CustomPartitionerFn):
                 s = n.meta["val"].untyped_storage()
                 storages[s._cdata] = s.nbytes()
         self.saved = sum(storages.values())
+        self.peak = replayed_peak(*halves)
         return halves
 
     def uuid(self):
         return None
+
+
+def replayed_peak(forward, backward):
+    """Bytes of both halves as they stand: each storage from the op that makes it to the last that reads it."""
+
+    def storages(node):
+        val = node.meta.get("val")
+        tensors = [t for t in (val if isinstance(val, (tuple, list)) else [val]) if is_tensor(t)]
+        return {t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in tensors}
+
+    live, peak, resident = {}, 0, set()
+    for half in (forward, backward):
+        nodes = list(half.graph.nodes)
+        last = {}
+        for n in nodes:
+            for read in (n, *n.all_input_nodes):
+                last.update(dict.fromkeys(storages(read), n))
+        output = nodes[-1]
+        kept = {s for n in output.all_input_nodes for s in storages(n)} if half is forward else set()
+        for n in nodes:
+            live |= storages(n)
+            if half is forward and n.op == "placeholder":
+                resident |= set(storages(n))
+            peak = max(peak, sum(live.values())) if n.op == "call_function" else peak
+            for s in [s for s in live if last.get(s) is n and n is not output and s not in kept | resident]:
+                del live[s]
+    return peak
 
 
 def step_of(model):
@@ -306,22 +357,23 @@ def bench(name, make, options):
         case = Case(row, model, compiled, batch)
         case.clear()
         case.run()
-        row.is_equal = all(is_near(a, p.grad, exact) for a, p in zip(right, model.parameters()))
+        if not all(is_near(a, p.grad, exact) for a, p in zip(right, model.parameters())):
+            row.result = "gradients are not those of eager training"
         case.clear()
         case.measure()
         case.clear()
+        if row.limit and row.measured_peak > row.limit * (1.02 if batch[0].is_cuda else 1):
+            row.result = "above the limit"
         cases.append(case)
         return case
 
-    plain = None
-    settings = [(None, None)] + [(b, s) for b in options.budgets for s in SOLVERS]
+    settings = [(None, None)] + [(b, s) for b in options.budgets for s in options.solvers]
     for budget, solver in settings:
         by = Torch(options, budget, solver)
         row = Row("no recomputation" if budget is None else f"budget {budget} {solver}")
         add(row, compiled_by_torch(model, by, options.backend))
-        plain = by.latency if plain is None else plain
-        row.latency, row.saved, row.planning_s = by.latency / plain, by.saved, by.seconds
-        row.planned_peak = row.measured_peak
+        row.latency, row.saved, row.planning_s = by.latency, by.saved, by.seconds
+        row.planned_peak = by.peak if options.backend != "inductor" else row.measured_peak
     theirs = list(cases)
     for limit in sorted({c.row.measured_peak for c in theirs[1:]}, reverse=True):
         row = Row("neap", limit)
@@ -341,8 +393,8 @@ def bench(name, make, options):
             c.time()
     for c in cases:
         c.row.ms = 1e3 * c.least
-    show(name, options, [c.row for c in cases])
     torch._dynamo.reset()
+    return show(name, options, [c.row for c in cases])
 
 
 def bench_fake(name, make, options):
@@ -350,37 +402,39 @@ def bench_fake(name, make, options):
 
     with FakeTensorMode(allow_non_fake_inputs=True):
         model, batch = make()
-        rows, plain, limits = [], None, []
-        for limit in (1.0, 0.8, 0.6, 0.5, 0.4, 0.35):
+        rows = []
+        by = Torch(options)
+        compiled_by_torch(model, by, "aten")(*batch)
+        rows.append(Row("no recomputation", 0, by.peak, 0, by.saved, by.latency, planning_s=by.seconds))
+        for budget in options.budgets:
+            for solver in options.solvers:
+                torch._dynamo.reset()
+                by = Torch(options, budget, solver)
+                compiled_by_torch(model, by, "aten")(*batch)
+                rows.append(Row(f"budget {budget} {solver}", 0, by.peak, 0, by.saved, by.latency))
+                rows[-1].planning_s = by.seconds
+        peaks = sorted({r.planned_peak for r in rows[1:]}, reverse=True)
+        for limit in (*peaks, 0.8, 0.6, 0.4, 0.35):
             torch._dynamo.reset()
             compiled = neap_torch.compile(
                 model, limit, backend="aten", costs=options.costs, on_infeasible="least", fullgraph=True
             )
             compiled(*batch)
             g = compiled.neap_report.graphs[-1]
-            rows.append(Row(f"neap {limit}", g.limit_bytes, g.peak_bytes, 0, g.saved_bytes, g.latency_ratio))
+            method = f"neap {limit}" if isinstance(limit, float) else "neap"
+            rows.append(Row(method, g.limit_bytes, g.peak_bytes, 0, g.saved_bytes, g.latency_ratio))
             rows[-1].planning_s = g.planning_seconds
-        for budget in options.budgets:
-            for solver in SOLVERS:
-                torch._dynamo.reset()
-                by = Torch(options, budget, solver)
-                compiled_by_torch(model, by, "aten")(*batch)
-                rows.append(Row(f"budget {budget} {solver}", saved=by.saved, latency=by.latency, planning_s=by.seconds))
-        by = Torch(options)
-        torch._dynamo.reset()
-        compiled_by_torch(model, by, "aten")(*batch)
-        for r in rows:
-            r.latency /= by.latency if r.method.startswith("budget") else 1
-    show(name, options, rows)
+    return show(name, options, rows)
 
 
 def show(name, options, rows):
     for r in rows:
         print(
             f'{name},{options.backend},"{r.method}",{r.limit},{r.planned_peak},{r.measured_peak},{r.saved},'
-            f"{r.latency:.4f},{r.ms:.1f},{r.planning_s:.2f},{int(r.is_equal)}",
+            f"{r.latency:.4f},{r.ms:.1f},{r.planning_s:.2f},{r.result}",
             flush=True,
         )
+    return all(r.result == "ok" for r in rows)
 
 
 def main():
@@ -391,19 +445,26 @@ def main():
     given.add_argument("--rounds", type=int, default=7)
     given.add_argument("--costs", default="")
     given.add_argument("--budgets", default=",".join(map(str, BUDGETS)))
+    given.add_argument("--solvers", default=",".join(SOLVERS))
     given.add_argument(
         "--fake", action="store_true", help="GPT-2 of 124M and Llama of 1B, shapes alone, costs of an H100"
     )
     options = given.parse_args()
+    if options.device == "cuda" and not torch.cuda.is_available():
+        print("torch finds no GPU", file=sys.stderr)
+        sys.exit(2)
+    options.solvers = options.solvers.split(",")
     options.budgets = [float(b) for b in options.budgets.split(",")]
     options.costs = options.costs or ("h100" if options.fake else "measure" if options.device == "cpu" else "device")
     torch.set_num_threads(1)
     warnings.simplefilter("error", neap_torch.NeapWarning)
-    print("model,backend,method,limit,planned_peak,measured_peak,saved,latency,ms,planning_s,is_equal")
-    known = FAKE if options.fake else MODELS
+    print("model,backend,method,limit,planned_peak,measured_peak,saved,latency,ms,planning_s,result")
+    known, way = (FAKE, bench_fake) if options.fake else (MODELS, bench)
+    results = []
     for name in options.models.split(",") if options.models else known:
-        (bench_fake if options.fake else bench)(name, known[name], options)
+        results.append(way(name, (known | ONES)[name], options))
         gc.collect()
+    sys.exit(0 if all(results) else 1)
 
 
 if __name__ == "__main__":

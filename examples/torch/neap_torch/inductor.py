@@ -6,12 +6,14 @@ the plan is corrected where the estimate misses the limit, twice at most.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import heapq
+import warnings
 
 from torch import fx
 
-from .errors import Infeasible
+from .errors import Infeasible, NeapWarning
 from .limits import Limit
 from .partitioning import Partitioner, Settings
 from .torch_private import (
@@ -84,17 +86,25 @@ def _place_of(node, place: dict) -> int:
     return max(places)
 
 
+@contextlib.contextmanager
+def _with(settings: Settings, limit: Limit):
+    """Planned within another limit, as well as can be: Inductor's estimate decides what fits."""
+    kept = settings.limit, settings.on_infeasible
+    settings.limit, settings.on_infeasible = limit, "least"
+    try:
+        yield
+    finally:
+        settings.limit, settings.on_infeasible = kept
+
+
 def inductor_backend(settings: Settings):
     """A backend of torch.compile. Raises Infeasible where no correction brings Inductor's estimate below the limit."""
 
     def tried(module: fx.GraphModule, inputs, limit: Limit):
         """The report of a plan within a limit; None where the graph was not planned."""
-        order, wanted, known = Order(settings, is_trial=True), settings.limit, len(settings.graphs)
-        settings.limit = limit
-        try:
+        order, known = Order(settings, is_trial=True), len(settings.graphs)
+        with _with(settings, limit):
             schedule_fx(_copied(module), inputs, planned_options(Partitioner(settings), order))
-        finally:
-            settings.limit = wanted
         if len(settings.graphs) == known:
             return None
         report = settings.graphs.pop()
@@ -104,15 +114,10 @@ def inductor_backend(settings: Settings):
         return report
 
     def backend(module: fx.GraphModule, inputs):
+        settings.error = None
         limit, goal, best = settings.limit, None, None
         for _ in range(1 + CORRECTIONS):
-            settings.error = None
-            try:
-                report = tried(module, inputs, limit)
-            except Exception:
-                if best is None or settings.error is None:
-                    raise
-                break  # no plan fits the corrected limit
+            report = tried(module, inputs, limit)
             if report is None:
                 break
             planned = report.limit_bytes
@@ -120,25 +125,24 @@ def inductor_backend(settings: Settings):
             report.limit_bytes, report.fits = goal, report.estimated_bytes <= goal
             if best is None or _rank(report) < _rank(best[0]):
                 best = report, limit
-            if report.fits and (
-                report.latency_ratio <= 1 or report.estimated_bytes >= (1 - TOLERANCE) * report.limit_bytes
-            ):
+            if report.fits and (report.latency_ratio <= 1 or report.estimated_bytes >= (1 - TOLERANCE) * goal):
                 break
             limit = Limit(bytes=_corrected(report, planned))
         if best is None:
             return compile_fx(module, inputs, planned_options(Partitioner(settings)))
         report, limit = best
-        if not report.fits and settings.on_infeasible == "raise":
-            settings.error = Infeasible(
-                f"neap_torch: Inductor's kernels need {report.estimated_bytes} bytes by its own estimate, and the limit "
-                f"is {report.limit_bytes}: backend 'lite' keeps to the order of the plan"
+        if not report.fits and settings.on_infeasible != "least":
+            why = (
+                f"Inductor's kernels need {report.estimated_bytes} bytes by its own estimate, and the limit is {goal}: "
+                "backend 'lite' keeps to the order of the plan"
             )
-            raise settings.error
-        wanted, settings.limit = settings.limit, limit
-        try:
+            if settings.on_infeasible == "raise":
+                settings.error = Infeasible(f"neap_torch: {why}")
+                raise settings.error
+            warnings.warn(f"neap_torch: torch's partitioner takes this graph, without a limit: {why}", NeapWarning)
+            return compile_fx(module, inputs, {})
+        with _with(settings, limit):
             compiled = compile_fx(_copied(module), inputs, planned_options(Partitioner(settings), Order(settings)))
-        finally:
-            settings.limit = wanted
         settings.graphs[-1] = report
         return compiled
 
@@ -153,7 +157,8 @@ def _rank(report) -> tuple:
 def _corrected(report, limit: int) -> int:
     """The limit of a plan whose estimate would be just below the limit, if what is not resident grew alike."""
     ratio = (0.995 * report.limit_bytes - report.resident_bytes) / (report.estimated_bytes - report.resident_bytes)
-    return min(report.resident_bytes + int(ratio * (limit - report.resident_bytes)), report.original_peak_bytes)
+    corrected = report.resident_bytes + int(ratio * (limit - report.resident_bytes))
+    return max(1, min(corrected, report.original_peak_bytes))
 
 
 def _copied(module: fx.GraphModule) -> fx.GraphModule:

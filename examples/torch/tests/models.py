@@ -24,11 +24,11 @@ class Block(nn.Module):
 class Gpt(nn.Module):
     """Tied weights, an embedding with padding, perhaps dropout."""
 
-    def __init__(self, d=64, layers=3, words=200, length=64, drop=0.0):
+    def __init__(self, d=64, layers=3, words=200, length=64, drop=0.0, heads=4):
         super().__init__()
         self.drop = drop
         self.words, self.places = nn.Embedding(words, d, padding_idx=0), nn.Embedding(length, d)
-        self.blocks = nn.ModuleList(Block(d, 4, drop) for _ in range(layers))
+        self.blocks = nn.ModuleList(Block(d, heads, drop) for _ in range(layers))
         self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, words, bias=False)
         self.head.weight = self.words.weight
 

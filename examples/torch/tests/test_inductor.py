@@ -1,5 +1,6 @@
 """Fused kernels: what ops of a graph move, the order of kernels, and the limit by Inductor's estimate."""
 
+import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -76,3 +77,10 @@ def test_limit_and_gradients():
     assert g.recomputed and g.fits
     assert g.resident_bytes < g.estimated_bytes <= g.limit_bytes
     assert peak_of(step, [*model.parameters(), batch]) <= g.estimated_bytes
+
+
+def test_a_limit_that_no_plan_meets():
+    compiled = neap_torch.compile(Layers(), 0.2, backend="inductor")
+    with pytest.raises(Exception, match="neap_torch: Inductor's kernels need [0-9]+ bytes"):
+        compiled(torch.randn(1024, 64))
+    assert isinstance(compiled.neap_report.error, neap_torch.Infeasible)
