@@ -4,14 +4,14 @@
 #   ./check.sh [FOLDER]     results in FOLDER, in results/ by default
 #   ./check.sh --help
 #
-# Parts run in order of worth, 8 minutes in all. Each has a limit of its own, and up to twice as long where earlier
+# Parts run in order of worth, 9 minutes in all. Each has a limit of its own, and up to twice as long where earlier
 # parts have left time: no part takes time that is a later one's. Each leaves NAME.csv and NAME.log; table.txt has a
 # line for each. A part is "ok", "failed" (with its first wrong row) or "not run" (with the reason). Exit status 0: no
 # part that ran has failed.
 #
 #   ./check.sh --list       the parts and their limits in seconds
 #
-#   NEAP_CHECK_SECONDS    limit of all parts together, 480. Of less, last parts that do not fit are not run; of more,
+#   NEAP_CHECK_SECONDS    limit of all parts together, 540. Of less, last parts that do not fit are not run; of more,
 #                         each part has more in proportion
 #   NEAP_PART_SECONDS     most that a part may take, whatever its own limit
 #   NEAP_CHECK_SIZE       toys, small or full: of models; by default small ones, then full ones
@@ -35,6 +35,7 @@ all_parts() {
   part step_time 65 gpu_check steps "${size:-full}"
   part library_steps 45 gpu_libraries steps "${size:-full}"
   part torch_time 70 "$python" "$here/torch_steps.py" $size
+  part torch_door 60 "$python" "$here/torch_door.py" --device cuda --models "$door" --budgets 0.5,0.1 --solvers dp --rounds 5
   part compiled 15 gpu_check compiled $size
   part swaps 25 gpu_check swaps $size
   part bandwidth 15 gpu_check bandwidth $size
@@ -44,6 +45,9 @@ all_parts() {
   done
 }
 size=$NEAP_CHECK_SIZE
+door=gpt-124m
+[ "$size" != toys ] || door=gpt-toy
+export NEAP_EXECUTABLE="$here/neap" # of neap_torch
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
 python=$(command -v python3 || echo /usr/bin/python3)
 
@@ -57,7 +61,7 @@ begin=$(date +%s)
 out=${1:-$here/results}
 mkdir -p "$out" || exit 1
 out=$(cd "$out" && pwd)
-whole=${NEAP_CHECK_SECONDS:-480}
+whole=${NEAP_CHECK_SECONDS:-540}
 longest=${NEAP_PART_SECONDS:-$whole}
 to_stop=2 # seconds from a request to end to the end by force, of a part's limit
 
@@ -104,7 +108,7 @@ drop_part_of_row() {
 smaller() { if [ "$1" -le "$2" ]; then echo "$1"; else echo "$2"; fi; }
 limit_of() { # limit_of SECONDS: in this run
   limit=$1
-  [ "$whole" -le 480 ] || limit=$((limit * whole / 480))
+  [ "$whole" -le 540 ] || limit=$((limit * whole / 540))
   smaller "$limit" "$longest"
 }
 

@@ -24,24 +24,35 @@ folder=$build/check
 if [ $builds = yes ]; then
   mkdir -p "$(dirname "$build")"
   cmake -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=Release -DNEAP_CUDA=ON -DNEAP_NATIVE=OFF -DNEAP_BUILD_TESTS=OFF \
-    -DNEAP_BUILD_EXAMPLES=OFF -DNEAP_BUILD_BENCH=ON > "$build.log" 2>&1 || { cat "$build.log"; exit 1; }
-  cmake --build "$build" --target gpu_programs -j "${NEAP_JOBS:-2}"
+    -DNEAP_BUILD_EXAMPLES=ON -DNEAP_BUILD_BENCH=ON > "$build.log" 2>&1 || { cat "$build.log"; exit 1; }
+  cmake --build "$build" --target gpu_programs neap -j "${NEAP_JOBS:-2}"
 fi
 
 rm -rf "$folder"
 mkdir -p "$folder/lib"
-cp "$source/bench/gpu/check.sh" "$source/bench/gpu/torch_steps.py" "$folder/"
+cp "$source/bench/gpu/check.sh" "$source/bench/gpu/torch_steps.py" "$source/bench/torch_door.py" "$folder/"
+mkdir -p "$folder/torch/tests"
+cp -r "$source/examples/torch/neap_torch" "$folder/torch/"
+cp "$source/examples/torch/tests/models.py" "$folder/torch/tests/"
 for program in gpu_check gpu_attention gpu_algorithms; do
   [ -x "$build/bin/$program" ] || continue
   cp "$build/bin/$program" "$folder/"
   strip "$folder/$program"
 done
+cp "$build/bin/neap" "$folder/planner"
+strip "$folder/planner"
+cat > "$folder/neap" << 'END'
+#!/bin/sh
+here=$(dirname "$0")
+LD_LIBRARY_PATH=$here/lib exec "$here/planner" "$@"
+END
+chmod +x "$folder/neap"
 if [ -e "$build/bin/libgpu_libraries.so" ]; then
   cp "$build/bin/libgpu_libraries.so" "$folder/"
   cp "$source/bench/gpu/gpu_libraries.sh" "$folder/gpu_libraries"
   strip "$folder/libgpu_libraries.so"
 fi
-programs=$(ls "$folder"/gpu_* "$folder"/libgpu_*.so 2> /dev/null | grep -v '/gpu_libraries$')
+programs=$(ls "$folder"/gpu_* "$folder"/libgpu_*.so "$folder/planner" 2> /dev/null | grep -v '/gpu_libraries$')
 # The C and C++ libraries are the machine's.
 ldd $programs | while read -r name arrow file rest; do
   [ "$arrow" = "=>" ] || continue
@@ -51,11 +62,11 @@ ldd $programs | while read -r name arrow file rest; do
   esac
 done
 # All that they need is there, and found there, or is the machine's.
-missing=$(ldd $programs | grep 'not found' | grep -v -e 'libcuda\.' -e 'libcublas' -e 'libcudnn' || true)
+missing=$(LD_LIBRARY_PATH=$folder/lib ldd $programs | grep 'not found' | grep -v -e 'libcuda\.' -e 'libcublas' -e 'libcudnn' || true)
 [ -z "$missing" ] || { echo "shared libraries are missing: $missing" >&2; exit 1; }
 for library in "$folder"/lib/*; do
   name=$(basename "$library")
-  elsewhere=$(ldd $programs | grep "$name => " | grep -v -F "=> $library " || true)
+  elsewhere=$(LD_LIBRARY_PATH=$folder/lib ldd $programs | grep "$name => " | grep -v -F "=> $library " || true)
   [ -z "$elsewhere" ] || { echo "not taken from the folder: $elsewhere" >&2; exit 1; }
 done
 "$folder/gpu_check" record "$folder/operators.bin"

@@ -7,7 +7,7 @@ set -eu
 script=$1 programs=$2 folder=$3
 rm -rf "$folder"
 mkdir -p "$folder"
-for name in check.sh torch_steps.py; do cp "$(dirname "$script")/$name" "$folder/"; done
+for name in check.sh torch_steps.py ../torch_door.py; do cp "$(dirname "$script")/$name" "$folder/"; done
 for name in gpu_check gpu_algorithms; do ln -s "$programs/simulated_$name" "$folder/$name"; done
 cp "$(dirname "$script")/gpu_libraries.sh" "$folder/gpu_libraries"
 "$folder/gpu_check" record "$folder/operators.bin"
@@ -15,6 +15,7 @@ cp "$(dirname "$script")/gpu_libraries.sh" "$folder/gpu_libraries"
 NEAP_CHECK_SECONDS=1500 NEAP_CHECK_SIZE=toys "$folder/check.sh" "$folder/results"
 # PyTorch may be there or not.
 grep -Eq '^torch_time +[0-9]+  (ok|not run: )' "$folder/results/table.txt" || { echo "torch_time has failed"; exit 1; }
+grep -Eq '^torch_door +[0-9]+  (ok|not run: )' "$folder/results/table.txt" || { echo "torch_door has failed"; exit 1; }
 # Where the simulated libraries have no cuDNN, it has no properties.
 no_cudnn='^library_properties +[0-9]+  not run: library_properties: there is no cuDNN$'
 ! grep -Eq "$no_cudnn" "$folder/results/table.txt" || skipped=library_properties
