@@ -19,6 +19,7 @@ from .scratch import scratch_of
 from .torch_private import is_sym_node, placeholder_kind
 
 BOUNDARY = "neap.boundary"
+ACCUMULATION = "neap.accumulation"
 _names = {
     torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64",
     torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool",
@@ -58,7 +59,7 @@ class Exported:
     """The file, and which node of the joint graph each of its rows stands for."""
 
     graph: dict
-    rows: list = field(default_factory=list)  # the node of each op; None: the boundary
+    rows: list = field(default_factory=list)  # the node of each op; None: the boundary; a text: nothing of the graph
     made: list = field(default_factory=list)  # of each op: the nodes whose tensors are its outputs, in their order
     written: list = field(default_factory=list)  # of each op: the nodes whose tensors it changes in place
     read: list = field(default_factory=list)  # of each op: the nodes whose tensors it reads, in their order
@@ -102,6 +103,7 @@ class Exporter:
         self.backward_outputs = [n for n in outputs[num_forward_outputs:] if isinstance(n, fx.Node)]
         placeholders = [n for n in joint.graph.nodes if n.op == "placeholder"]
         primals = [n for n in placeholders if placeholder_kind(n) == "primal"]
+        self.primals = primals
         self.static = {primals[i] for i in static if i < len(primals)}
         self.changing = _mutated_inputs(joint)
         self.tangents = [n for n in placeholders if placeholder_kind(n) == "tangent" and is_tensor(n.meta.get("val"))]
@@ -249,6 +251,23 @@ class Exporter:
         self.out.is_random.append(False)
         self.add(row, None, list(self.tangents), [])
 
+    def accumulation(self) -> None:
+        """A gradient that lies otherwise than its parameter is copied by autograd when the backward half has ended: they
+        are copied one after the other, and all others are there."""
+        outputs = self.joint.graph.output_node().args[0][self.out.num_forward_outputs :]
+        most = 0
+        for gradient, parameter in zip(outputs, self.primals):
+            if parameter in self.static and gradient in self.id_of and parameter in self.id_of:
+                ours, its = (self.tensors[self.id_of[n]] for n in (gradient, parameter))
+                if any(a != b for a, b, n in zip(ours["stride"], its["stride"], its["shape"]) if n > 1):
+                    value = gradient.meta["val"]
+                    most = max(most, size_hint(value.numel()) * value.element_size())
+        if most:
+            read = list(dict.fromkeys(self.id_of[n] for n in self.backward_outputs if n in self.id_of))
+            row = {"name": ACCUMULATION, "op": ACCUMULATION, "in": read, "out": [self.token(most)], "latency_us": 0}
+            self.out.is_random.append(False)
+            self.add(row | {"pins": ["run_once"]}, ACCUMULATION, [], [])
+
     def export(self, name: str) -> Exported:
         nodes = list(self.joint.graph.nodes)
         for n in nodes:
@@ -265,6 +284,7 @@ class Exporter:
         for n in calls:
             if n not in forward:
                 self.op(n)
+        self.accumulation()
         self._keep_order_of_draws()
         seen, outputs = set(range(len(self.out.sources))), []  # what no op makes is there without a plan
         for t in self.tangents:  # the gradient of a loss, which the call of backward() holds

@@ -99,7 +99,7 @@ class Rewriter:
         for row, read, made in self.plan.steps:
             if self.exported.rows[row] is None:
                 self.boundary(made)
-            else:
+            elif isinstance(self.exported.rows[row], fx.Node):
                 self.run(row, read, made)
         kept = {}
         if len(self.plan.outputs) != len(self.exported.graph["outputs"]):

@@ -64,8 +64,27 @@ class Folded(nn.Module):
         return torch.tanh(self.second(y.transpose(1, 2).reshape(-1, 32))).square().mean()
 
 
+class Permuted(nn.Module):
+    """A gradient that lies by channels, of a weight that does not: autograd copies it at the end, where the peak is."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(*[nn.Linear(64, 64) for _ in range(24)])
+        self.convolution = nn.Conv2d(64, 64, 2, 2)
+
+    def forward(self, x):
+        return self.convolution(self.layers(x).permute(0, 3, 1, 2)).square().mean()
+
+
 @pytest.mark.parametrize(
-    "make, sizes", [(Convolutions, (4, 3, 32, 32)), (Attention, (4, 8, 8, 32)), (Strided, (64, 32)), (Folded, (64, 32))]
+    "make, sizes",
+    [
+        (Convolutions, (4, 3, 32, 32)),
+        (Attention, (4, 8, 8, 32)),
+        (Strided, (64, 32)),
+        (Folded, (64, 32)),
+        (Permuted, (1, 4, 4, 64)),
+    ],
 )
 def test_the_plan_counts_it(make, sizes):
     model, x = make(), torch.randn(sizes)
