@@ -15,13 +15,18 @@ from torch._functorch.partitioners import (
 )
 from torch._inductor import config as inductor_config
 from torch._inductor import list_mode_options
-from torch._inductor.custom_graph_pass import CustomPartitionerFn, CustomSchedulerPass
+from torch._inductor.custom_graph_pass import CustomPartitionerFn
 from torch._C._autograd import _disable_profiler_legacy, _enable_profiler_legacy
 from torch._C._profiler import ProfilerConfig, ProfilerState, _ExperimentalConfig
 from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils._ordered_set import OrderedSet
 from torch.utils._python_dispatch import _disable_current_modes as without_modes
 from torch.utils.flop_counter import flop_registry
+
+try:
+    from torch._inductor.custom_graph_pass import CustomSchedulerPass
+except ImportError:  # of older versions: any function serves
+    CustomSchedulerPass = object
 
 __all__ = [
     "CustomPartitionerFn",
