@@ -34,7 +34,15 @@ def _settings(model, limit, reserve, costs, iterations, on_infeasible, fused=Fal
     planner.executable()  # at once, where it is missing
     if on_infeasible not in ("raise", "least", "default"):
         raise ValueError(f"neap_torch: on_infeasible is 'raise', 'least' or 'default', not {on_infeasible!r}")
-    return Settings(Limit.parse(limit, _reserved(model, reserve)), Costs.of(costs, fused), iterations, on_infeasible)
+    wanted = Limit.parse(limit, _reserved(model, reserve))
+    return Settings(wanted, Costs.of(costs, fused), iterations, on_infeasible, _bytes_of(model))
+
+
+def _bytes_of(model) -> int:
+    if not isinstance(model, torch.nn.Module):
+        return 0
+    held = [t.untyped_storage() for t in (*model.parameters(), *model.buffers()) if t.layout == torch.strided]
+    return sum({s._cdata: s.nbytes() for s in held}.values())
 
 
 def compile(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -46,6 +47,19 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "neap"
 
 
+@contextlib.contextmanager
+def _alone(devices: list):
+    """Partitioners run beside fake tensors, in the midst of a user's program: its next random numbers stay the same."""
+    with without_modes(), torch.random.fork_rng(devices):
+        yield
+
+
+def _devices(node: torch.fx.Node) -> list:
+    val = node.meta.get("val")
+    tensors = [t for t in (val if isinstance(val, (tuple, list)) else [val]) if isinstance(t, torch.Tensor)]
+    return list({t.device for t in tensors if t.device.type == "cuda"})
+
+
 def _least_seconds(run, times: int = 5) -> float:
     # Of this thread where torch has one: others of the process, as Inductor's, do not count then.
     clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
@@ -75,7 +89,7 @@ def this_cpu() -> Device:
     except (OSError, ValueError):
         known = {}
     if name not in known:
-        with torch.no_grad(), without_modes():  # partitioners run beside fake tensors
+        with torch.no_grad(), _alone([]):
             a, b = torch.rand(384, 384), torch.rand(1 << 23)
             product = _least_seconds(lambda: a @ a)
             double = a.double()
@@ -239,7 +253,7 @@ def _measured_in_cache(node: torch.fx.Node, launch: float, elements: int = 1 << 
         return t.uniform_(0.1, 0.9) if a.dtype.is_floating_point else t.zero_()
 
     try:
-        with torch.no_grad(), without_modes():
+        with torch.no_grad(), _alone(_devices(node)):
             args, kwargs = tree_map(made, values_of((node.args, node.kwargs)))
 
             def ten():
@@ -262,7 +276,7 @@ def _measured(node: torch.fx.Node) -> float | None:
         return t.uniform_(0.1, 0.9) if a.dtype.is_floating_point else t.zero_()
 
     try:
-        with torch.no_grad(), without_modes():
+        with torch.no_grad(), _alone(_devices(node)):
             args, kwargs = tree_map(made, values_of((node.args, node.kwargs)))
             return _least_seconds(lambda: node.target(*args, **kwargs))
     except Exception:

@@ -15,10 +15,11 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from .costs import Costs, flops_of, size_hint
 from .errors import NotPlannable
-from .scratch import scratch_of
-from .torch_private import is_sym_node, placeholder_kind
+from .scratch import NUMBERS, scratch_of
+from .torch_private import is_sym_node, placeholder_kind, without_modes
 
 BOUNDARY = "neap.boundary"
+RANDOM_STATE = "neap.random_state"
 ACCUMULATION = "neap.accumulation"
 _names = {
     torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64",
@@ -27,6 +28,12 @@ _names = {
     torch.complex128: "c128", torch.float8_e4m3fn: "f8e4m3", torch.float8_e5m2: "f8e5m2",
     torch.float8_e4m3fnuz: "f8e4m3fnuz", torch.float8_e5m2fnuz: "f8e5m2fnuz", torch.float8_e8m0fnu: "f8e8m0",
 }  # fmt: skip
+
+
+def random_state_of(tensor: torch.Tensor) -> torch.Tensor:
+    """The state of the generator that ops draw from on the device of a tensor."""
+    with without_modes():
+        return torch.get_rng_state() if tensor.device.type == "cpu" else torch.cuda.get_rng_state(tensor.device)
 
 
 def is_tensor(x) -> bool:
@@ -75,8 +82,14 @@ def _is_random(node: fx.Node) -> bool:
         names = [a.name for a in node.target._schema.arguments]
         given = dict(zip(names, node.args)) | node.kwargs
         return given.get("dropout_p", 0.0) != 0.0
-    drawn = "inductor_rand" in str(node.target)  # from a seed: other kernels than Inductor's draw anew
-    return drawn or torch.Tag.nondeterministic_seeded in tags
+    return "inductor_rand" in str(node.target) or torch.Tag.nondeterministic_seeded in tags
+
+
+def _draws_again(node: fx.Node) -> bool:
+    """Whether a random op can run once more from the state that its generator had. Those of Inductor have seeds: its
+    kernels draw the same numbers again, and others would draw new ones."""
+    target = node.target
+    return isinstance(target, torch._ops.OpOverload) and not target._schema.is_mutable and "inductor" not in str(target)
 
 
 def _runs_once(node: fx.Node) -> bool:
@@ -86,14 +99,17 @@ def _runs_once(node: fx.Node) -> bool:
         return True  # higher-order: cond, triton, autocast regions
     if target.namespace in ("_c10d_functional", "c10d_functional", "_dtensor", "fsdp", "c10d"):
         return True
-    if target._schema.is_mutable or _is_random(node):
+    if target._schema.is_mutable or (_is_random(node) and not _draws_again(node)):
         return True
     return str(node.meta.get("recompute", "")).endswith("MUST_SAVE")
 
 
 class Exporter:
-    def __init__(self, joint: fx.GraphModule, num_forward_outputs: int, static: list, costs: Costs):
-        self.joint, self.costs = joint, costs
+    def __init__(
+        self, joint: fx.GraphModule, num_forward_outputs: int, static: list, costs: Costs, module_bytes: int = 0
+    ):
+        """`static`: numbers of the primals that are parameters and buffers; `module_bytes`: of all that the module has."""
+        self.joint, self.costs, self.module_bytes = joint, costs, module_bytes
         self.buffers, self.tensors, self.nodes = [], [], []
         self.id_of: dict[fx.Node, int] = {}  # a node's tensor
         self.storage_of: dict[int, int] = {}  # fake storages to buffers
@@ -194,6 +210,7 @@ class Exporter:
                 t = n.meta["val"]
                 moved += size_hint(t.numel()) * t.element_size()
         row = {"name": node.name, "op": str(target), "in": [self.id_of[n] for n in read], "out": outs}
+        is_random = _is_random(node) and not (self.costs.fused and "inductor_random" in str(target))
         dtype = made[0][1].dtype if made else torch.float32
         flops = 0.0
         if is_view:
@@ -210,18 +227,28 @@ class Exporter:
             row["mutates"] = [read.index(n) for n in writes]  # places among what it reads
         # The runtime updates these inputs when the forward half has ended.
         stale = any(n in self.changing for n in read) and not is_view and not is_batch_norm(node)
-        if stale or _runs_once(node):
+        if stale or (_runs_once(node) and (is_random or not _is_random(node))):
             row["pins"] = ["run_once"]
         if not is_view:
             scratch, held = scratch_of(node)
-            if held > made_bytes + 256 and own is not None:
+            if held > made_bytes + NUMBERS and own is not None:
                 self.buffers[own]["bytes"] += held - made_bytes  # a result lies in a larger storage
             if scratch:
                 row["out"] = [*row["out"], self.token(scratch)]  # that nothing reads: it lives while the op runs
         if not outs:
             row["out"] = [*row["out"], self.token()]
-        self.out.is_random.append(_is_random(node))
+        if is_random and "pins" not in row:
+            row["in"] = [*row["in"], self.random_state(node, made)]
+        self.out.is_random.append(is_random)
         self.add(row, node, [m[0] for m in made], read, writes)
+
+    def random_state(self, node: fx.Node, made: list) -> int:
+        """The state of a generator before an op draws: kept until the last copy of the op has drawn the same numbers."""
+        state = self.token(random_state_of(made[0][1]).numel())
+        row = {"name": f"{node.name}_state", "op": RANDOM_STATE, "in": [], "out": [state], "latency_us": 0}
+        self.out.is_random.append(False)
+        self.add(row | {"pins": ["run_once"]}, RANDOM_STATE, [], [])
+        return state
 
     def add(self, row: dict, node, made: list, read: list, written: list = ()) -> None:
         self.nodes.append(row)
@@ -268,11 +295,18 @@ class Exporter:
             self.out.is_random.append(False)
             self.add(row | {"pins": ["run_once"]}, ACCUMULATION, [], [])
 
+    def beside(self) -> None:
+        """What is there and no op reads: parameters of other graphs, and numbers of Python as tensors, while ops run."""
+        read = sum(b["bytes"] for b in self.buffers if b["kind"] == "param")
+        self.buffers.append({"bytes": max(self.module_bytes - read, 0) + NUMBERS, "kind": "param"})
+        self.tensors.append({"buf": len(self.buffers) - 1, "dtype": "u8", "shape": [1]})
+
     def export(self, name: str) -> Exported:
         nodes = list(self.joint.graph.nodes)
         for n in nodes:
             if n.op in ("placeholder", "get_attr") and is_tensor(n.meta.get("val")) and n not in self.tangents:
                 self.source(n, "param" if n in self.static else "const" if n.op == "get_attr" else "input")
+        self.beside()
         calls = [n for n in nodes if n.op == "call_function" and not is_sym_only(n) and not is_getitem(n)]
         if any(n.op in ("call_module", "call_method") for n in nodes):
             raise NotPlannable("the graph calls a module")
@@ -303,11 +337,12 @@ class Exporter:
         return self.out
 
     def _keep_order_of_draws(self) -> None:
-        last = None
+        last, has_state = None, False
         for i, row in enumerate(self.nodes):
+            if last is not None and (row["op"] == RANDOM_STATE or (self.out.is_random[i] and not has_state)):
+                row["in"] = [*row["in"], last]
+            has_state = row["op"] == RANDOM_STATE
             if self.out.is_random[i]:
-                if last is not None:
-                    row["in"] = [*row["in"], last]
                 last = self.token()
                 row["out"] = [*row["out"], last]
 
@@ -330,7 +365,7 @@ def _forward_nodes(calls: list, outputs: list, tangents: list) -> set:
     open_nodes = list(outputs)
     for n in calls:
         is_backward = n in late or n.meta.get("partitioner_tag") in ("is_backward", "must_be_in_backward")
-        if not is_backward and _runs_once(n):
+        if not is_backward and (_runs_once(n) or _is_random(n)):
             open_nodes.append(n)
     while open_nodes:
         n = open_nodes.pop()

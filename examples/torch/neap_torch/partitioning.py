@@ -28,6 +28,7 @@ class Settings:
     costs: Costs
     iterations: int = planner.ITERATIONS
     on_infeasible: str = "raise"
+    module_bytes: int = 0  # of all parameters and buffers, whether a graph reads them or not
     graphs: list = field(default_factory=list)
     error: BaseException | None = None
     # Of the last graph, by name of what is saved: the number of its storage, and bytes; 0 of what is resident.
@@ -48,7 +49,7 @@ def partition_joint(
         example = next((n.meta["val"] for n in joint.graph.nodes if is_tensor(n.meta.get("val"))), None)
         name = f"graph {len(settings.graphs)}"
         settings.costs.begin(example)
-        exporter = Exporter(joint, num_fwd_outputs, static, settings.costs)
+        exporter = Exporter(joint, num_fwd_outputs, static, settings.costs, settings.module_bytes)
         exported = exporter.export(name)
         settings.costs.end()
         resident = sum(b["bytes"] for b in exporter.buffers if b["kind"] != "temp")

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
+from collections import Counter
 
 import torch
 from torch import fx
 
 from .errors import NotPlannable
-from .export import Exported, is_batch_norm, is_sym_only, is_tensor
+from .export import Exported, is_batch_norm, is_sym_only, is_tensor, random_state_of
 from .planner import Plan
-from .torch_private import OrderedSet, extract_forward_and_backward, is_sym_node
+from .torch_private import (
+    OrderedSet,
+    extract_forward_and_backward,
+    is_sym_node,
+    run_and_save_rng_state,
+    run_with_rng_state,
+)
 
 
 class Rewriter:
@@ -23,6 +31,8 @@ class Rewriter:
         self.before_boundary: set[fx.Node] = set()
         self.saved: dict[fx.Node, None] = {}
         self.is_late = False
+        self.times = Counter(row for row, _, _ in plan.steps)
+        self.states: dict[fx.Node, fx.Node] = {}  # of random ops that run again: their generators' states
 
     def use(self, old: fx.Node, local: dict) -> fx.Node:
         """The new node of an argument: what the plan says, or a source, or a size, which is computed on demand."""
@@ -52,7 +62,9 @@ class Rewriter:
                 self.saved[n] = None
         again = self.runs.get(old, 0)
         self.runs[old] = again + 1
-        if again and is_batch_norm(old):
+        if self.exported.is_random[row] and self.times[row] > 1:
+            new = self.drawn(old, local)
+        elif again and is_batch_norm(old):
             x, weight, bias = (None if a is None else self.use(a, local) for a in old.args[:3])
             new = self.graph.call_function(_batch_norm_alone, (x, weight, bias, *old.args[5:]))
         else:
@@ -74,6 +86,26 @@ class Rewriter:
                 new_nodes.append(item)
         if not self.is_late:
             self.before_boundary.update(new_nodes)
+
+    def drawn(self, old: fx.Node, local: dict) -> fx.Node:
+        """A random op that the plan runs several times: each draws the numbers of the first."""
+        args, kwargs = fx.node.map_arg((old.args, old.kwargs), lambda n: self.use(n, local))
+        if old in self.states:
+            state = self.states[old]
+            if self.is_late and state in self.before_boundary:
+                self.saved[state] = None
+            return self.graph.call_function(run_with_rng_state, (state, old.target, *args), kwargs)
+        both = self.graph.call_function(run_and_save_rng_state, (old.target, *args), kwargs)
+        state, new = (self.graph.call_function(operator.getitem, (both, i)) for i in range(2))
+        made = next(t for t in _as_tuple(old.meta["val"]) if is_tensor(t))
+        with _mode_of(made):
+            state.meta["val"] = torch.empty(random_state_of(made).shape, dtype=torch.uint8)
+        new.meta = dict(old.meta)
+        both.meta = {**old.meta, "val": (state.meta["val"], old.meta["val"])}
+        self.states[old] = state
+        if not self.is_late:
+            self.before_boundary.update((both, state))
+        return new
 
     def boundary(self, made: list) -> None:
         for n in self.joint.graph.nodes:  # of sizes, what is said of them
@@ -148,6 +180,14 @@ class Rewriter:
 _batch_norm_alone = torch.ops.aten._native_batch_norm_legit.no_stats
 
 
+def _as_tuple(val) -> tuple:
+    return tuple(val) if isinstance(val, (tuple, list)) else (val,)
+
+
+def _mode_of(t: torch.Tensor):
+    return t.fake_mode if hasattr(t, "fake_mode") else contextlib.nullcontext()
+
+
 def _meta_of_copy(old: fx.Node, new: fx.Node) -> dict:
     """Of a node that runs again: its fake tensors have storages of their own, or those of what it is a view of."""
     meta = {k: v for k, v in old.meta.items() if k not in ("partitioner_tag", "recompute")}
@@ -156,14 +196,14 @@ def _meta_of_copy(old: fx.Node, new: fx.Node) -> dict:
     def fresh(t):
         if not is_tensor(t):
             return t
-        with t.fake_mode if hasattr(t, "fake_mode") else torch.no_grad():
+        with _mode_of(t):
             return torch.empty_strided(t.size(), t.stride(), dtype=t.dtype, device=t.device)
 
     base = next((n for n in new.all_input_nodes if is_tensor(n.meta.get("val"))), None)
     old_base = next((n for n in old.all_input_nodes if is_tensor(n.meta.get("val"))), None)
     if is_tensor(val) and base is not None and torch._C._is_alias_of(val, old_base.meta["val"]):
         t = base.meta["val"]
-        with t.fake_mode if hasattr(t, "fake_mode") else torch.no_grad():
+        with _mode_of(t):
             meta["val"] = t.as_strided(val.size(), val.stride(), val.storage_offset())
     elif isinstance(val, (tuple, list)):
         meta["val"] = type(val)(fresh(t) for t in val)

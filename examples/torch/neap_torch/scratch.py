@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 from .costs import size_hint, values_of
 from .torch_private import allocations_of
 
+NUMBERS = 256  # bytes that are not looked at: numbers of Python as tensors, which the exporter counts once in all
 _aten = torch.ops.aten
 # Their kernels write results alone where their operands are dense.
 _DENSE = {
@@ -136,4 +137,4 @@ def _measured(target, said) -> tuple:
     for n in found[0] if found else ():
         now += n
         most = max(most, now)
-    return (most - now if most - now > 256 else 0), now  # numbers of Python as tensors are no matter
+    return (most - now if most - now > NUMBERS else 0), now

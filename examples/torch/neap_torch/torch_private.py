@@ -18,6 +18,7 @@ from torch._inductor import list_mode_options
 from torch._inductor.custom_graph_pass import CustomPartitionerFn
 from torch._C._autograd import _disable_profiler_legacy, _enable_profiler_legacy
 from torch._C._profiler import ProfilerConfig, ProfilerState, _ExperimentalConfig
+from torch._prims.rng_prims import run_and_save_rng_state, run_with_rng_state
 from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils._ordered_set import OrderedSet
 from torch.utils._python_dispatch import _disable_current_modes as without_modes
@@ -49,6 +50,8 @@ __all__ = [
     "min_cut_rematerialization_partition",
     "placeholder_kind",
     "planned_options",
+    "run_and_save_rng_state",
+    "run_with_rng_state",
     "schedule_fx",
     "scheduled",
     "size_hint",
@@ -57,11 +60,19 @@ __all__ = [
 ]
 
 
+# Older versions (2.10) do not have the first among torch.compile's options.
+_NO_CACHES = (
+    {"force_disable_caches": True}
+    if "force_disable_caches" in inductor_config.get_config_copy()
+    else {"fx_graph_cache": False}
+)
+
+
 def planned_options(partitioner, order=None) -> dict:
     """What makes Inductor use a partitioner, for each compilation: a graph of torch's caches would be another's plan.
     `order`: a CustomSchedulerPass, whose order Inductor keeps. Buffers are freed then when they are dead, as Inductor's
     estimate counts them, and not kept for another of their size."""
-    options = {"custom_partitioner_fn": partitioner, "force_disable_caches": True}
+    options = {"custom_partitioner_fn": partitioner, **_NO_CACHES}
     if order is not None:
         options |= {"_post_fusion_custom_pass": order, "reorder_for_peak_memory": False, "allow_buffer_reuse": False}
     return options
@@ -100,7 +111,7 @@ def schedule_fx(module, inputs, config_patches: dict) -> None:
             raise
 
     # Caches are off in another way here: for this one Inductor keeps the folder of what failed.
-    patches = {**config_patches, "force_disable_caches": False, "fx_graph_cache": False}
+    patches = {**config_patches, **dict.fromkeys(_NO_CACHES, False), "fx_graph_cache": False}
     with functorch_config.patch(force_non_lazy_backward_lowering=True, enable_autograd_cache=False):
         compiled(module, inputs, inner_compile=inner, config_patches=patches)
 

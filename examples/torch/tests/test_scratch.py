@@ -93,7 +93,7 @@ def test_the_plan_counts_it(make, sizes):
     model.zero_grad()
     g = compiled.neap_report.graphs[0]
     measured = peak_of(lambda: compiled(x).backward(), [*model.parameters(), *model.buffers(), x])
-    assert abs(measured - g.peak_bytes) <= 256
+    assert g.peak_bytes - 512 <= measured <= g.peak_bytes
 
 
 def test_trying_draws_no_random_numbers():

@@ -26,11 +26,15 @@ def left_by(step, model, optimizer, batch, loss, seed, autocast):
 
 
 def differences(make, batch, limit, *, loss=None, steps=3, autocast=False, compiled=None, **options):
-    """What differs from eager training, bit for bit: (step, which). And the report."""
+    """What differs from eager training, bit for bit: (step, which). And the report. Without a limit, of Dynamo alone."""
     torch.manual_seed(0)
     eager = make()
     planned = copy.deepcopy(eager)
-    compiled = neap_torch.compile(planned, limit, **options)
+    if limit is None:
+        compiled = torch.compile(planned, backend="eager")
+        compiled.neap_report = None
+    else:
+        compiled = neap_torch.compile(planned, limit, **options)
     optimizers = [torch.optim.AdamW(m.parameters(), 1e-3) for m in (eager, planned)]
     kinds = ("loss", "gradients", "buffers", "inputs", "parameters")
     found = []
