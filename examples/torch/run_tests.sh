@@ -8,17 +8,18 @@ neap=$(realpath "$1")
 shift
 cd "$(dirname "$0")"
 environment=${XDG_CACHE_HOME:-$HOME/.cache}/neap/torch
-packages=(torch torchvision transformers pytest)
+packages=(torch torchvision transformers pytest pytest-xdist)
 
 made() {
-  [ -e "$environment/made" ] && return
-  rm -rf "$environment"
+  [ "$(cat "$environment/made" 2> /dev/null)" = "${packages[*]}" ] && return
   mkdir -p "$(dirname "$environment")"
-  python3 -m venv "$environment" && timeout 600 "$environment/bin/pip" install -q "${packages[@]}" && touch "$environment/made"
+  [ -e "$environment/made" ] || rm -rf "$environment"
+  [ -e "$environment" ] || python3 -m venv "$environment" || return
+  timeout 600 "$environment/bin/python" -m pip install -q "${packages[@]}" && echo "${packages[*]}" > "$environment/made"
 }
 if ! made >&2; then
   echo "skipped: tests of neap_torch: no environment with ${packages[*]}"
   exit 0
 fi
 export NEAP_EXECUTABLE=$neap PYTHONDONTWRITEBYTECODE=1
-exec "$environment/bin/python" -m pytest -q -p no:cacheprovider "$@" tests
+exec "$environment/bin/python" -m pytest -q -n 2 -p no:cacheprovider "$@" tests
