@@ -60,7 +60,8 @@ __all__ = [
 ]
 
 
-# Older versions (2.10) do not have the first among torch.compile's options.
+_MODULES = {"trace.provenance_tracking_level": 1}  # nodes keep the modules that made them
+# Older versions (2.10) do not have the first one among torch.compile's options.
 _NO_CACHES = (
     {"force_disable_caches": True}
     if "force_disable_caches" in inductor_config.get_config_copy()
@@ -72,7 +73,7 @@ def planned_options(partitioner, order=None) -> dict:
     """What makes Inductor use a partitioner, for each compilation: a graph of torch's caches would be another's plan.
     `order`: a CustomSchedulerPass, whose order Inductor keeps. Buffers are freed then when they are dead, as Inductor's
     estimate counts them, and not kept for another of their size."""
-    options = {"custom_partitioner_fn": partitioner, **_NO_CACHES}
+    options = {"custom_partitioner_fn": partitioner, **_NO_CACHES, **_MODULES}
     if order is not None:
         options |= {"_post_fusion_custom_pass": order, "reorder_for_peak_memory": False, "allow_buffer_reuse": False}
     return options

@@ -98,11 +98,12 @@ def test_a_graph_that_cannot_be_planned(monkeypatch):
     assert torch.equal(loss, model(*batch))
 
 
-def test_report(tmp_path):
-    compiled = neap_torch.compile(Gpt(), 0.6, backend="aten")
+@pytest.mark.parametrize("backend", ["aten", "lite"])
+def test_report(tmp_path, backend):
+    compiled = neap_torch.compile(Gpt(), 0.6, backend=backend)
     compiled(*words(0)).backward()
     text = str(compiled.neap_report)
-    assert "run again" in text and "blocks.0" in text
+    assert "run again" in text and "blocks.0" in text and "the next MiB" in text
     page = tmp_path / "report.html"
     compiled.neap_report.save(page)
     assert "<svg" in page.read_text() and "blocks.2" in page.read_text()
