@@ -76,30 +76,32 @@ class Exported:
     num_forward_outputs: int = 0
 
 
-def _is_random(node: fx.Node) -> bool:
+def _is_random(node: fx.Node, is_fused: bool) -> bool:
+    """Inductor's own random ops have seeds: its kernels draw the same numbers again, and others draw new ones."""
     tags = getattr(node.target, "tags", ())
     if "scaled_dot_product" in str(node.target):  # the tag is for its dropout
         names = [a.name for a in node.target._schema.arguments]
         given = dict(zip(names, node.args)) | node.kwargs
         return given.get("dropout_p", 0.0) != 0.0
-    return "inductor_rand" in str(node.target) or torch.Tag.nondeterministic_seeded in tags
+    if "inductor_rand" in str(node.target):
+        return not is_fused
+    return torch.Tag.nondeterministic_seeded in tags
 
 
 def _draws_again(node: fx.Node) -> bool:
-    """Whether a random op can run once more from the state that its generator had. Those of Inductor have seeds: its
-    kernels draw the same numbers again, and others would draw new ones."""
+    """Whether a random op can run once more, from the state that its generator had."""
     target = node.target
     return isinstance(target, torch._ops.OpOverload) and not target._schema.is_mutable and "inductor" not in str(target)
 
 
-def _runs_once(node: fx.Node) -> bool:
+def _runs_once(node: fx.Node, is_random: bool) -> bool:
     """Ops with effects, or that torch does not describe by a schema of pure tensors."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload):
         return True  # higher-order: cond, triton, autocast regions
     if target.namespace in ("_c10d_functional", "c10d_functional", "_dtensor", "fsdp", "c10d"):
         return True
-    if target._schema.is_mutable or (_is_random(node) and not _draws_again(node)):
+    if target._schema.is_mutable or (is_random and not _draws_again(node)):
         return True
     return str(node.meta.get("recompute", "")).endswith("MUST_SAVE")
 
@@ -210,7 +212,7 @@ class Exporter:
                 t = n.meta["val"]
                 moved += size_hint(t.numel()) * t.element_size()
         row = {"name": node.name, "op": str(target), "in": [self.id_of[n] for n in read], "out": outs}
-        is_random = _is_random(node) and not (self.costs.fused and "inductor_random" in str(target))
+        is_random = _is_random(node, self.costs.fused)
         dtype = made[0][1].dtype if made else torch.float32
         flops = 0.0
         if is_view:
@@ -227,7 +229,7 @@ class Exporter:
             row["mutates"] = [read.index(n) for n in writes]  # places among what it reads
         # The runtime updates these inputs when the forward half has ended.
         stale = any(n in self.changing for n in read) and not is_view and not is_batch_norm(node)
-        if stale or (_runs_once(node) and (is_random or not _is_random(node))):
+        if stale or _runs_once(node, is_random):
             row["pins"] = ["run_once"]
         if not is_view:
             scratch, held = scratch_of(node)
@@ -310,7 +312,7 @@ class Exporter:
         calls = [n for n in nodes if n.op == "call_function" and not is_sym_only(n) and not is_getitem(n)]
         if any(n.op in ("call_module", "call_method") for n in nodes):
             raise NotPlannable("the graph calls a module")
-        forward = _forward_nodes(calls, self.forward_outputs, self.tangents)
+        forward = _forward_nodes(calls, self.forward_outputs, self.tangents, self.costs.fused)
         for n in calls:
             if n in forward:
                 self.op(n)
@@ -355,7 +357,7 @@ def _mutated_inputs(joint: fx.GraphModule) -> set:
     return {n for n in joint.graph.nodes if n.op == "placeholder" and n.meta.get("desc") in changing}
 
 
-def _forward_nodes(calls: list, outputs: list, tangents: list) -> set:
+def _forward_nodes(calls: list, outputs: list, tangents: list, is_fused: bool) -> set:
     """The ops that the results of the forward half need, and those with effects there."""
     late = set(tangents)
     for n in calls:
@@ -365,7 +367,8 @@ def _forward_nodes(calls: list, outputs: list, tangents: list) -> set:
     open_nodes = list(outputs)
     for n in calls:
         is_backward = n in late or n.meta.get("partitioner_tag") in ("is_backward", "must_be_in_backward")
-        if not is_backward and (_runs_once(n) or _is_random(n)):
+        is_random = _is_random(n, is_fused)
+        if not is_backward and (is_random or _runs_once(n, is_random)):
             open_nodes.append(n)
     while open_nodes:
         n = open_nodes.pop()

@@ -148,12 +148,41 @@ def scheduled(nodes: list, storage_of: dict) -> tuple:
             else:
                 change[b.start_step] += b.size_alloc
                 change[end] -= b.size_free
+        for step, size in _in_place(order, scheduler):
+            change[step] -= size
+            change[step + 1] += size
         for (_, bytes_), end in ends.items():
             change[0] += bytes_
             change[end] -= bytes_
         return max(itertools.accumulate(change))
 
     return before, peak
+
+
+def _in_place(order: list, scheduler):
+    """(step, bytes) of results that Inductor will write over an input that dies there: a part of its conditions, so that
+    none is taken for one that is not."""
+    from torch._inductor.scheduler import BaseSchedulerNode, SchedulerNode
+
+    step_of = {n: step for step, kernel in enumerate(order) for n in kernel.get_nodes()}
+    taken = set()
+    for n, step in step_of.items():
+        if not isinstance(n, SchedulerNode):
+            continue
+        for written in n.get_outputs():
+            if not written.node.should_allocate() or written.node.get_mutation_names():
+                continue
+            for read in n.read_writes.reads:
+                source = scheduler.name_to_buf.get(read.name)
+                if source is None or source in taken or source.node is None or not source.users:
+                    continue
+                uses = [u for u in source.users if not isinstance(u.node, BaseSchedulerNode) or step_of[u.node] >= step]
+                is_last = len(uses) == 1 and uses[0].node is n and uses[0].can_inplace
+                shapes = [(b.node.get_dtype(), b.node.get_layout().storage_size()) for b in (source, written)]
+                if is_last and source.node.should_allocate() and shapes[0] == shapes[1]:
+                    taken.add(source)
+                    yield step, written.mpi_buffer.size_alloc
+                    break
 
 
 def lite_options() -> dict:
