@@ -26,7 +26,8 @@ from .torch_private import (
     scheduled,
 )
 
-CORRECTIONS = 2
+CORRECTIONS = 2  # where one of them meets the limit
+MARGINS = (0.985, 0.96, 0.92, 0.85)  # of the limit, where the estimate is above it: the first time, the second, ...
 TOLERANCE = 0.02
 
 
@@ -116,7 +117,10 @@ def inductor_backend(settings: Settings):
     def backend(module: fx.GraphModule, inputs):
         settings.error = None
         limit, goal, best = settings.limit, None, None
-        for _ in range(1 + CORRECTIONS):
+        above = 0
+        for tries in range(1 + len(MARGINS)):
+            if tries > CORRECTIONS and best[0].fits:
+                break
             report = tried(module, inputs, limit)
             if report is None:
                 break
@@ -127,7 +131,9 @@ def inductor_backend(settings: Settings):
                 best = report, limit
             if report.fits and (report.latency_ratio <= 1 or report.estimated_bytes >= (1 - TOLERANCE) * goal):
                 break
-            limit = Limit(bytes=_corrected(report, planned))
+            part = 0.995 if report.fits else MARGINS[min(above, len(MARGINS) - 1)]
+            above += not report.fits
+            limit = Limit(bytes=_corrected(report, planned, part))
         if best is None:
             return compile_fx(module, inputs, planned_options(Partitioner(settings)))
         report, limit = best
@@ -154,9 +160,9 @@ def _rank(report) -> tuple:
     return (0, report.latency_ratio) if report.fits else (1, report.estimated_bytes)
 
 
-def _corrected(report, limit: int) -> int:
-    """The limit of a plan whose estimate would be just below the limit, if what is not resident grew alike."""
-    ratio = (0.995 * report.limit_bytes - report.resident_bytes) / (report.estimated_bytes - report.resident_bytes)
+def _corrected(report, limit: int, part: float) -> int:
+    """The limit of a plan whose estimate would be a part of the limit, if what is not resident grew alike."""
+    ratio = (part * report.limit_bytes - report.resident_bytes) / (report.estimated_bytes - report.resident_bytes)
     corrected = report.resident_bytes + int(ratio * (limit - report.resident_bytes))
     return max(1, min(corrected, report.original_peak_bytes))
 
