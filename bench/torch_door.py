@@ -7,8 +7,9 @@ PYTHON has torch, torchvision, transformers and scipy. Each model is planned by 
 its memory budget. neap then has the measured peak of each of these rows as its limit. One CSV row each: model, backend,
 method, limit, planned_peak, measured_peak (bytes, parameters and inputs counted), saved (bytes between the halves),
 latency (by the costs, beside no recomputation), ms (of the processor, a step: the minimum of --rounds, methods in turn),
-planning_s (processor time of export, search and rewriting), result: ok, what is wrong, or why PyTorch's own plan fails. Gradients of each row are
-compared with eager ones: equal, or near under Inductor; limits hold: exactly, or within 2 % on a GPU.
+planning_s (processor time of export, search and rewriting), result: ok, what is wrong, or why PyTorch's plan fails.
+Gradients of each row are those of eager training: equal, or near under Inductor. Limits hold exactly, or within 2 % on
+a GPU.
 Exit status 0: all rows are ok; 2: there is no torch, or no GPU for it.
 """
 
@@ -228,7 +229,9 @@ class Torch(CustomPartitionerFn):
         self.costs.begin(example)
         exported = Exporter(gm, num_fwd_outputs, static_lifetime_input_indices or [], self.costs).export("costs")
         self.costs.end()
-        price = {n.name: row["latency_us"] for n, row in zip(exported.rows, exported.graph["nodes"]) if n is not None}
+        price = {
+            n.name: row["latency_us"] for n, row in zip(exported.rows, exported.graph["nodes"]) if hasattr(n, "name")
+        }
         once = sum(price.values())
         begin = time.process_time()
         given = {"num_fwd_outputs": num_fwd_outputs, "static_lifetime_input_indices": static_lifetime_input_indices}
