@@ -72,6 +72,7 @@ class Exported:
     read: list = field(default_factory=list)  # of each op: the nodes whose tensors it reads, in their order
     sources: list = field(default_factory=list)  # nodes of tensors that no op makes, by tensor id
     is_random: list = field(default_factory=list)
+    scratch: dict = field(default_factory=dict)  # of nodes: bytes that their kernels allocate besides their results
     id_of: dict = field(default_factory=dict)  # of nodes: their tensors in the file
     num_forward_outputs: int = 0
 
@@ -236,6 +237,7 @@ class Exporter:
             if held > made_bytes + NUMBERS and own is not None:
                 self.buffers[own]["bytes"] += held - made_bytes  # a result lies in a larger storage
             if scratch:
+                self.out.scratch[node] = scratch
                 row["out"] = [*row["out"], self.token(scratch)]  # that nothing reads: it lives while the op runs
         if not outs:
             row["out"] = [*row["out"], self.token()]

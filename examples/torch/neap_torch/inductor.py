@@ -42,7 +42,7 @@ class Order(CustomSchedulerPass):
         graph = lowered_graph()
         if graph.name or len(self.settings.graphs) == self.known or not nodes:  # a branch, or nothing that was planned
             return nodes
-        before, estimate = scheduled(nodes, self.settings.storage_of_saved)
+        before, estimate = scheduled(nodes, self.settings.storage_of_saved, self.settings.scratch)
         place = {n.name: i for i, n in enumerate(graph.module.graph.nodes)}
         ordered = in_order(nodes, before, lambda node: _place_of(node, place))
         peak, given = estimate(ordered), estimate(nodes)

@@ -33,6 +33,7 @@ class Settings:
     error: BaseException | None = None
     # Of the last graph, by name of what is saved: the number of its storage, and bytes; 0 of what is resident.
     storage_of_saved: dict = field(default_factory=dict)
+    scratch: dict = field(default_factory=dict)  # of the last graph, by name: bytes besides results
 
 
 def partition_joint(
@@ -72,6 +73,7 @@ def partition_joint(
         )
     saved = [n for n in rewriter.saved if is_tensor(n.meta.get("val")) and n.op != "placeholder"]
     settings.storage_of_saved = _storages(rewriter, exporter)
+    settings.scratch = rewriter.scratch
     settings.graphs.append(
         GraphReport(
             name=name,

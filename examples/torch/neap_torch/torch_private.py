@@ -124,11 +124,14 @@ def lowered_graph():
     return V.graph
 
 
-def scheduled(nodes: list, storage_of: dict) -> tuple:
+def scheduled(nodes: list, storage_of: dict, scratch: dict) -> tuple:
     """Of kernels of Inductor's scheduler: for each, those before it; and a function from an order of them to the peak in
     bytes, parameters and inputs apart, by Inductor's account of what lives when. `storage_of`: of tensors that are saved,
-    a key of the storage that they lie in, and its bytes: 0 of a parameter's."""
+    a key of the storage that they lie in, and its bytes: 0 of a parameter's. `scratch`: bytes that ops, by name, allocate
+    besides their results where another library is called for them."""
     from torch._inductor import memory
+    from torch._inductor.ir import MultiOutput
+    from torch._inductor.scheduler import ExternKernelSchedulerNode
 
     graph, scheduler = lowered_graph(), nodes[0].scheduler
     results = OrderedSet(graph.get_output_names())
@@ -148,6 +151,11 @@ def scheduled(nodes: list, storage_of: dict) -> tuple:
             else:
                 change[b.start_step] += b.size_alloc
                 change[end] -= b.size_free
+        for step, kernel in enumerate(order):
+            if isinstance(kernel, ExternKernelSchedulerNode) and not isinstance(kernel.node, MultiOutput):
+                size = max((scratch.get(n.name, 0) for n in kernel.node.get_origins()), default=0)
+                change[step] += size
+                change[step + 1] -= size
         for step, size in _in_place(order, scheduler):
             change[step] -= size
             change[step + 1] += size
