@@ -38,11 +38,11 @@ if not package.exists():
     package = here / "torch"  # of a folder of bench/gpu/run.sh
 sys.path[:0] = [str(package), str(package / "tests")]
 import models as small  # noqa: E402
-
 import neap_torch  # noqa: E402
 from neap_torch.costs import Costs  # noqa: E402
-from neap_torch.export import Exporter, is_tensor  # noqa: E402
+from neap_torch.export import Exporter  # noqa: E402
 from neap_torch.measure import peak_of  # noqa: E402
+from neap_torch.nodes import is_tensor, tensors_of  # noqa: E402
 from neap_torch.torch_private import (  # noqa: E402
     CustomPartitionerFn,
     aot_autograd,
@@ -69,24 +69,6 @@ class Language(nn.Module):
     def forward(self, ids):
         logits = self.net(input_ids=ids, use_cache=False).logits
         return F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
-
-
-class Masked(nn.Module):
-    def __init__(self, net):
-        super().__init__()
-        self.net = net
-
-    def forward(self, ids):
-        return F.cross_entropy(self.net(input_ids=ids).logits.flatten(0, 1), ids.flatten())
-
-
-class Classes(nn.Module):
-    def __init__(self, net):
-        super().__init__()
-        self.net = net
-
-    def forward(self, images, labels):
-        return F.cross_entropy(self.net(images), labels)
 
 
 class Unet(nn.Module):
@@ -136,7 +118,7 @@ def bert():
         vocab_size=1024, hidden_size=256, num_hidden_layers=4, num_attention_heads=4, intermediate_size=1024,
         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
     )  # fmt: skip
-    return Masked(transformers.BertForMaskedLM(config)), words(8, 128, 1024)
+    return small.Words(transformers.BertForMaskedLM(config)), words(8, 128, 1024)
 
 
 def llama(layers=4, d=256, heads=4, b=8, t=128, vocabulary=1024, hidden=688, kv=2):
@@ -155,13 +137,13 @@ def vit():
     net = torchvision.models.VisionTransformer(
         image_size=64, patch_size=8, num_layers=6, num_heads=4, hidden_dim=192, mlp_dim=768, num_classes=10
     )
-    return Classes(net), (torch.randn(16, 3, 64, 64), torch.randint(0, 10, (16,)))
+    return small.Classes(net), (torch.randn(16, 3, 64, 64), torch.randint(0, 10, (16,)))
 
 
 def resnet18():
     import torchvision
 
-    return Classes(torchvision.models.resnet18(num_classes=10)), (
+    return small.Classes(torchvision.models.resnet18(num_classes=10)), (
         torch.randn(32, 3, 64, 64),
         torch.randint(0, 10, (32,)),
     )
@@ -263,9 +245,7 @@ def replayed_peak(forward, backward):
     """Bytes of both halves as they stand: each storage from the op that makes it to the last that reads it."""
 
     def storages(node):
-        val = node.meta.get("val")
-        tensors = [t for t in (val if isinstance(val, (tuple, list)) else [val]) if is_tensor(t)]
-        return {t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in tensors}
+        return {t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in tensors_of(node)}
 
     live, peak, resident = {}, 0, set()
     for half in (forward, backward):

@@ -59,8 +59,9 @@ def compile(
 ):
     """torch.compile under a limit: `memory_limit` is bytes (an int, "4GiB") or a ratio of the peak without a plan (0.5), for
     forward and backward with parameters, inputs and gradients. `reserve`: bytes, an optimizer's name, whose states are
-    counted in, or "auto": what a GPU holds beside the graph when it is planned. `backend`: "lite" (ATen kernels by Inductor, in the plan's order), "aten" (the same without Inductor) or
-    "inductor" (fused; the order is Inductor's own, so that the limit is not exact). The result has `neap_report`."""
+    counted in, or "auto": what a GPU holds beside the graph when it is planned. `backend`: "lite" (ATen kernels by
+    Inductor, in the plan's order), "aten" (the same without Inductor) or "inductor" (fused kernels in the plan's order,
+    within the limit by Inductor's own estimate). The result has `neap_report`."""
     settings = _settings(model, memory_limit, reserve, costs, iterations, on_infeasible, backend == "inductor")
     if backend == "aten":
         compiled = torch.compile(model, backend=aot_backend(settings), fullgraph=fullgraph, dynamic=dynamic)

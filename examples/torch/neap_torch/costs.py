@@ -13,7 +13,8 @@ import torch
 from torch.utils._pytree import tree_map
 
 from .fusion import Fusion
-from .torch_private import flop_registry, size_hint, without_modes
+from .nodes import size_hint, tensors_of, values_of
+from .torch_private import flop_registry, without_modes
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,7 @@ def _alone(devices: list):
 
 
 def _devices(node: torch.fx.Node) -> list:
-    val = node.meta.get("val")
-    tensors = [t for t in (val if isinstance(val, (tuple, list)) else [val]) if isinstance(t, torch.Tensor)]
-    return list({t.device for t in tensors if t.device.type == "cuda"})
+    return list({t.device for t in tensors_of(node) if t.device.type == "cuda"})
 
 
 def _least_seconds(run, times: int = 5) -> float:
@@ -150,11 +149,6 @@ def flops_of(node: torch.fx.Node) -> float:
         return 0.0
 
 
-def values_of(x):
-    """Arguments of a node with its inputs' values in their place."""
-    return tree_map(lambda a: a.meta.get("val") if isinstance(a, torch.fx.Node) else a, x)
-
-
 @dataclass
 class Costs:
     """`source`: "device", "measure", the name of a device, or a file of measured calls, as "measure" keeps them. Where
@@ -243,41 +237,37 @@ def _types(node: torch.fx.Node) -> str:
     return str(tree_map(lambda a: a.dtype if isinstance(a, torch.Tensor) else a, values_of(node.args)))
 
 
-def _measured_in_cache(node: torch.fx.Node, launch: float, elements: int = 1 << 14) -> float | None:
-    """Seconds of one element of a pointwise op on one thread, memory apart; None where such a call fails."""
+def _seconds_of(node: torch.fx.Node, made, times: int = 1) -> float | None:
+    """The least of five runs, of so many calls each; None where a call with made-up tensors fails."""
 
-    def made(a):
+    def argument(a):
         if not isinstance(a, torch.Tensor):
             return size_hint(a) if isinstance(a, torch.SymInt) else a
-        t = torch.empty(elements, dtype=a.dtype, device=a.device)
+        t = made(a)
         return t.uniform_(0.1, 0.9) if a.dtype.is_floating_point else t.zero_()
 
     try:
         with torch.no_grad(), _alone(_devices(node)):
-            args, kwargs = tree_map(made, values_of((node.args, node.kwargs)))
+            args, kwargs = tree_map(argument, values_of((node.args, node.kwargs)))
 
-            def ten():
-                for _ in range(10):
+            def run():
+                for _ in range(times):
                     node.target(*args, **kwargs)
 
-            return max(_least_seconds(ten) / 10 - launch, 0.0) / elements
+            return _least_seconds(run) / times
     except Exception:
         return None
+
+
+def _measured_in_cache(node: torch.fx.Node, launch: float, elements: int = 1 << 14) -> float | None:
+    """Seconds of one element of a pointwise op on one thread, memory apart."""
+    seconds = _seconds_of(node, lambda a: torch.empty(elements, dtype=a.dtype, device=a.device), times=10)
+    return None if seconds is None else max(seconds - launch, 0.0) / elements
 
 
 def _measured(node: torch.fx.Node) -> float | None:
-    """The least of three calls; None where a call with made-up tensors fails."""
-
     def made(a):
-        if not isinstance(a, torch.Tensor):
-            return size_hint(a) if isinstance(a, torch.SymInt) else a
         sizes, strides = [size_hint(n) for n in a.shape], [size_hint(n) for n in a.stride()]
-        t = torch.empty_strided(sizes, strides, dtype=a.dtype, device=a.device)
-        return t.uniform_(0.1, 0.9) if a.dtype.is_floating_point else t.zero_()
+        return torch.empty_strided(sizes, strides, dtype=a.dtype, device=a.device)
 
-    try:
-        with torch.no_grad(), _alone(_devices(node)):
-            args, kwargs = tree_map(made, values_of((node.args, node.kwargs)))
-            return _least_seconds(lambda: node.target(*args, **kwargs))
-    except Exception:
-        return None
+    return _seconds_of(node, made)

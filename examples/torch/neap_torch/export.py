@@ -13,8 +13,9 @@ import torch
 from torch import fx
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from .costs import Costs, flops_of, size_hint
+from .costs import Costs, flops_of
 from .errors import NotPlannable
+from .nodes import bytes_of, is_tensor, size_hint
 from .scratch import NUMBERS, scratch_of
 from .torch_private import is_sym_node, placeholder_kind, without_modes
 
@@ -34,10 +35,6 @@ def random_state_of(tensor: torch.Tensor) -> torch.Tensor:
     """The state of the generator that ops draw from on the device of a tensor."""
     with without_modes():
         return torch.get_rng_state() if tensor.device.type == "cpu" else torch.cuda.get_rng_state(tensor.device)
-
-
-def is_tensor(x) -> bool:
-    return isinstance(x, torch.Tensor)
 
 
 def is_sym_only(node: fx.Node) -> bool:
@@ -131,7 +128,7 @@ class Exporter:
         try:
             elements = size_hint(val.untyped_storage().nbytes())
         except Exception:
-            elements = size_hint(val.numel()) * val.element_size()
+            elements = bytes_of(val)
         self.buffers.append({"bytes": elements, "kind": kind})
         return len(self.buffers) - 1
 
@@ -210,8 +207,7 @@ class Exporter:
         moved = float(made_bytes)
         if not is_view:
             for n in read:
-                t = n.meta["val"]
-                moved += size_hint(t.numel()) * t.element_size()
+                moved += bytes_of(n.meta["val"])
         row = {"name": node.name, "op": str(target), "in": [self.id_of[n] for n in read], "out": outs}
         is_random = _is_random(node, self.costs.fused)
         dtype = made[0][1].dtype if made else torch.float32
@@ -243,19 +239,18 @@ class Exporter:
             row["out"] = [*row["out"], self.token()]
         if is_random and "pins" not in row:
             row["in"] = [*row["in"], self.random_state(node, made)]
-        self.out.is_random.append(is_random)
-        self.add(row, node, [m[0] for m in made], read, writes)
+        self.add(row, node, [m[0] for m in made], read, writes, is_random)
 
     def random_state(self, node: fx.Node, made: list) -> int:
         """The state of a generator before an op draws: kept until the last copy of the op has drawn the same numbers."""
         state = self.token(random_state_of(made[0][1]).numel())
         row = {"name": f"{node.name}_state", "op": RANDOM_STATE, "in": [], "out": [state], "latency_us": 0}
-        self.out.is_random.append(False)
         self.add(row | {"pins": ["run_once"]}, RANDOM_STATE, [], [])
         return state
 
-    def add(self, row: dict, node, made: list, read: list, written: list = ()) -> None:
+    def add(self, row: dict, node, made: list, read: list, written: list = (), is_random: bool = False) -> None:
         self.nodes.append(row)
+        self.out.is_random.append(is_random)
         self.out.written.append(list(written))
         self.out.rows.append(node)
         self.out.made.append(made)
@@ -279,7 +274,6 @@ class Exporter:
                 row["out"] = [*row["out"], self.token()]
                 read.append(row["out"][-1])
         row = {"name": BOUNDARY, "op": BOUNDARY, "in": read, "out": outs, "latency_us": 0, "pins": ["run_once"]}
-        self.out.is_random.append(False)
         self.add(row, None, list(self.tangents), [])
 
     def accumulation(self) -> None:
@@ -291,12 +285,10 @@ class Exporter:
             if parameter in self.static and gradient in self.id_of and parameter in self.id_of:
                 ours, its = (self.tensors[self.id_of[n]] for n in (gradient, parameter))
                 if any(a != b for a, b, n in zip(ours["stride"], its["stride"], its["shape"]) if n > 1):
-                    value = gradient.meta["val"]
-                    most = max(most, size_hint(value.numel()) * value.element_size())
+                    most = max(most, bytes_of(gradient.meta["val"]))
         if most:
             read = list(dict.fromkeys(self.id_of[n] for n in self.backward_outputs if n in self.id_of))
             row = {"name": ACCUMULATION, "op": ACCUMULATION, "in": read, "out": [self.token(most)], "latency_us": 0}
-            self.out.is_random.append(False)
             self.add(row | {"pins": ["run_once"]}, ACCUMULATION, [], [])
 
     def beside(self) -> None:

@@ -7,10 +7,10 @@ these ends, and the arithmetic that it does. A copy of it in the backward half c
 
 from __future__ import annotations
 
-import torch
 from torch import fx
 
-from .torch_private import flop_registry, is_sym_node, placeholder_kind, size_hint, written_as_loops
+from .nodes import bytes_of, tensors_of
+from .torch_private import flop_registry, is_sym_node, placeholder_kind, written_as_loops
 
 
 class Fusion:
@@ -23,13 +23,14 @@ class Fusion:
         self._root: dict[fx.Node, fx.Node] = {}  # of views and items of tuples: the op that made the storage
         self._before: dict[fx.Node, int] = {}  # bits of the nodes that one depends on
         self._apart: dict[fx.Node, int] = {}  # of these, those with a call of a library on a way to the node
-        for i, n in enumerate(self._nodes):
-            self._add(n, i)
+        self._number = {n: i for i, n in enumerate(self._nodes)}
+        for n in self._nodes:
+            self._add(n)
         self._forward = self._forward_nodes()
         self._group = {n: n for n in self.moved}
         self._price()
 
-    def _add(self, n: fx.Node, number: int) -> None:
+    def _add(self, n: fx.Node) -> None:
         inputs = [i for i in n.all_input_nodes if i in self._root]
         if n.op == "call_function" and inputs:
             made = _storages(n)
@@ -44,14 +45,14 @@ class Fusion:
         for i in {self._root[i] for i in inputs}:
             before |= self._before[i]
             apart |= self._apart[i] if is_loop and (i in self.moved or i.op != "call_function") else self._before[i]
-        self._before[n], self._apart[n] = before | 1 << number, apart
+        self._before[n], self._apart[n] = before | 1 << self._number[n], apart
         if is_loop:
             self.moved[n] = 0.0
 
     def _forward_nodes(self) -> set:
         """Those that results need which no tangent reaches."""
         tangents = 0
-        number = {n: i for i, n in enumerate(self._nodes)}
+        number = self._number
         for n in self._nodes:
             if n.op == "placeholder" and placeholder_kind(n) == "tangent":
                 tangents |= 1 << number[n]
@@ -62,10 +63,10 @@ class Fusion:
                 needed |= self._before[n]
         return {n for n in self._nodes if needed >> number[n] & 1}
 
-    def _together(self, made: fx.Node, n: fx.Node, number: dict) -> bool:
+    def _together(self, made: fx.Node, n: fx.Node) -> bool:
         if made not in self.moved or n not in self.moved or (made in self._forward) != (n in self._forward):
             return False
-        return not self._apart[n] >> number[made] & 1
+        return not self._apart[n] >> self._number[made] & 1
 
     def _find(self, n: fx.Node) -> fx.Node:
         while self._group[n] is not n:
@@ -73,7 +74,6 @@ class Fusion:
         return n
 
     def _price(self) -> None:
-        number = {n: i for i, n in enumerate(self._nodes)}
         edges = []  # (what reads, the op that made it, as what it is read)
         for n in self._nodes:
             if self._root.get(n) is n and n.op == "call_function":
@@ -81,10 +81,10 @@ class Fusion:
         is_written = {self._root[i] for i in self._nodes[-1].all_input_nodes if i in self._root}
         readers: dict[tuple, list] = {}
         for n, made, _ in edges:
-            if self._together(made, n, number):
+            if self._together(made, n):
                 self._group[self._find(n)] = self._find(made)
         for n, made, read in edges:
-            together = self._together(made, n, number)
+            together = self._together(made, n)
             if n in self.moved and not together:
                 readers.setdefault((made, self._find(n)), []).append((n, read))
             if not together and (made in self._forward) == (n in self._forward):
@@ -98,14 +98,9 @@ class Fusion:
             self.moved[n] += _bytes(n)
 
 
-def _tensors(n: fx.Node) -> list:
-    val = n.meta.get("val")
-    return [t for t in (val if isinstance(val, (tuple, list)) else [val]) if isinstance(t, torch.Tensor)]
-
-
 def _storages(n: fx.Node) -> set:
-    return {t.untyped_storage()._cdata for t in _tensors(n)}
+    return {t.untyped_storage()._cdata for t in tensors_of(n)}
 
 
 def _bytes(n: fx.Node) -> int:
-    return sum(size_hint(t.numel()) * t.element_size() for t in _tensors(n))
+    return sum(bytes_of(t) for t in tensors_of(n))

@@ -9,13 +9,12 @@ from __future__ import annotations
 import contextlib
 import copy
 import heapq
-import warnings
 
 from torch import fx
 
-from .errors import Infeasible, NeapWarning
+from .errors import Infeasible
 from .limits import Limit
-from .partitioning import Partitioner, Settings
+from .partitioning import Partitioner, Settings, warn_of_fallback
 from .torch_private import (
     CustomSchedulerPass,
     Scheduled,
@@ -40,7 +39,11 @@ class Order(CustomSchedulerPass):
 
     def __call__(self, nodes: list) -> list:
         graph = lowered_graph()
-        if graph.name or len(self.settings.graphs) == self.known or not nodes:  # a branch, or nothing that was planned
+        if graph.name:  # a branch
+            return nodes
+        if len(self.settings.graphs) == self.known or not nodes:  # nothing that was planned
+            if self.is_trial:
+                raise Scheduled
             return nodes
         before, estimate = scheduled(nodes, self.settings.storage_of_saved, self.settings.scratch)
         place = {n.name: i for i, n in enumerate(graph.module.graph.nodes)}
@@ -145,7 +148,7 @@ def inductor_backend(settings: Settings):
             if settings.on_infeasible == "raise":
                 settings.error = Infeasible(f"neap_torch: {why}")
                 raise settings.error
-            warnings.warn(f"neap_torch: torch's partitioner takes this graph, without a limit: {why}", NeapWarning)
+            warn_of_fallback(why)
             return compile_fx(module, inputs, {})
         with _with(settings, limit):
             compiled = compile_fx(_copied(module), inputs, planned_options(Partitioner(settings), Order(settings)))

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from . import planner
 from .costs import Costs
 from .errors import Infeasible, NeapWarning, NotPlannable, PlanningError
-from .export import Exporter, is_tensor
+from .export import Exporter
 from .limits import Limit
+from .nodes import is_tensor
 from .report import GraphReport, module_of
 from .rewrite import Rewriter
 from .torch_private import CustomPartitionerFn, fx_graph_cse, min_cut_rematerialization_partition
-
 
 CUDA_ALIGNMENT = 512  # of what PyTorch's allocator gives
 
@@ -65,9 +65,7 @@ def partition_joint(
         rewriter = Rewriter(joint, exported, planned)
         halves = rewriter.halves(num_fwd_outputs, exporter.static)
     except (NotPlannable, PlanningError) as why:
-        warnings.warn(
-            f"neap_torch: torch's partitioner takes this graph, without a limit: {why}", NeapWarning, stacklevel=2
-        )
+        warn_of_fallback(why)
         return min_cut_rematerialization_partition(
             joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, static_lifetime_input_indices=static
         )
@@ -96,6 +94,12 @@ def partition_joint(
         )
     )
     return halves
+
+
+def warn_of_fallback(why) -> None:
+    warnings.warn(
+        f"neap_torch: torch's partitioner takes this graph, without a limit: {why}", NeapWarning, stacklevel=3
+    )
 
 
 def _processor_seconds() -> float:

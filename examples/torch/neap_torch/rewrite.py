@@ -10,7 +10,8 @@ import torch
 from torch import fx
 
 from .errors import NotPlannable
-from .export import Exported, is_batch_norm, is_sym_only, is_tensor, random_state_of
+from .export import Exported, is_batch_norm, is_sym_only, random_state_of
+from .nodes import is_tensor, tensors_of
 from .planner import Plan
 from .torch_private import (
     OrderedSet,
@@ -100,7 +101,7 @@ class Rewriter:
             return self.graph.call_function(run_with_rng_state, (state, old.target, *args), kwargs)
         both = self.graph.call_function(run_and_save_rng_state, (old.target, *args), kwargs)
         state, new = (self.graph.call_function(operator.getitem, (both, i)) for i in range(2))
-        made = next(t for t in _as_tuple(old.meta["val"]) if is_tensor(t))
+        made = tensors_of(old)[0]
         with _mode_of(made):
             state.meta["val"] = torch.empty(random_state_of(made).shape, dtype=torch.uint8)
         new.meta = dict(old.meta)
@@ -181,10 +182,6 @@ class Rewriter:
 
 
 _batch_norm_alone = torch.ops.aten._native_batch_norm_legit.no_stats
-
-
-def _as_tuple(val) -> tuple:
-    return tuple(val) if isinstance(val, (tuple, list)) else (val,)
 
 
 def _mode_of(t: torch.Tensor):

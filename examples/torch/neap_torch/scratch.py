@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
-from .costs import size_hint, values_of
+from .nodes import size_hint, values_of
 from .torch_private import allocations_of
 
 NUMBERS = 256  # bytes that are not looked at: numbers of Python as tensors, which the exporter counts once in all

@@ -2,6 +2,8 @@
 
 import itertools
 
+from torch._C._autograd import _disable_profiler_legacy, _enable_profiler_legacy
+from torch._C._profiler import ProfilerConfig, ProfilerState, _ExperimentalConfig
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.debugging import boxed_nop
 from torch._functorch import config as functorch_config
@@ -16,8 +18,6 @@ from torch._functorch.partitioners import (
 from torch._inductor import config as inductor_config
 from torch._inductor import list_mode_options
 from torch._inductor.custom_graph_pass import CustomPartitionerFn
-from torch._C._autograd import _disable_profiler_legacy, _enable_profiler_legacy
-from torch._C._profiler import ProfilerConfig, ProfilerState, _ExperimentalConfig
 from torch._prims.rng_prims import run_and_save_rng_state, run_with_rng_state
 from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils._ordered_set import OrderedSet
@@ -54,7 +54,6 @@ __all__ = [
     "run_with_rng_state",
     "schedule_fx",
     "scheduled",
-    "size_hint",
     "without_modes",
     "written_as_loops",
 ]
@@ -209,11 +208,6 @@ def written_as_loops(target) -> bool:
     from torch._inductor.lowering import fallbacks, lowerings  # imported late: it takes a second
 
     return target in lowerings and target not in fallbacks
-
-
-def size_hint(n) -> int:
-    """The number that a symbolic size had in the first call."""
-    return n if isinstance(n, int) else int(n.node.hint)
 
 
 def placeholder_kind(node) -> str:

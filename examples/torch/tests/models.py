@@ -40,6 +40,28 @@ class Gpt(nn.Module):
         return F.cross_entropy(self.head(self.norm(x)).flatten(0, 1), targets.flatten())
 
 
+class Classes(nn.Module):
+    """A net of images beside the loss of its classes."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, images, labels):
+        return F.cross_entropy(self.net(images), labels)
+
+
+class Words(nn.Module):
+    """A net of transformers beside the loss of the words that it is given."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, ids):
+        return F.cross_entropy(self.net(input_ids=ids).logits.flatten(0, 1), ids.flatten())
+
+
 class Cnn(nn.Module):
     """Batch norm: buffers that the forward half changes."""
 

@@ -2,8 +2,7 @@
 
 import pytest
 import torch
-import torch.nn.functional as F
-from torch import nn
+from models import Classes, Words
 from training import differences
 
 import neap_torch
@@ -11,24 +10,6 @@ from neap_torch.measure import peak_of
 
 torchvision = pytest.importorskip("torchvision")
 transformers = pytest.importorskip("transformers")
-
-
-class Classes(nn.Module):
-    def __init__(self, net):
-        super().__init__()
-        self.net = net
-
-    def forward(self, x, labels):
-        return F.cross_entropy(self.net(x), labels)
-
-
-class Words(nn.Module):
-    def __init__(self, net):
-        super().__init__()
-        self.net = net
-
-    def forward(self, ids):
-        return F.cross_entropy(self.net(input_ids=ids).logits.flatten(0, 1), ids.flatten())
 
 
 def resnet():

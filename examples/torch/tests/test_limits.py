@@ -1,6 +1,7 @@
 """What users write wrongly, limits that nothing meets, graphs that cannot be planned."""
 
 import contextlib
+
 import pytest
 import torch
 from models import Gpt, words
