@@ -12,9 +12,12 @@
 #include <neap/capture/tracked_map.hpp>
 #include <neap/capture/tracked_sequence.hpp>
 
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace neap;
@@ -296,6 +299,19 @@ TEST_CASE("tensors that a call keeps elsewhere") {
         kept.push_back(tensor::full({2}, 4));
         return x;
       },
+      [](model&, tensor const& x) {
+        tensor const y = x * 2;
+        kept.push_back(y.detach());
+        return y;
+      },
+      [](model&, tensor const& x) {
+        kept.push_back(x);
+        return x + 1;
+      },
+      [](model&, tensor const& x) {
+        kept.push_back(x.detach());
+        return x + 1;
+      },
       [](model& m, tensor const& x) {
         tensor const y = matmul(x, m.table);
         kept.push_back(y[1]);  // with a history
@@ -317,4 +333,107 @@ TEST_CASE("tensors that a call keeps elsewhere") {
         return m.slot;
       },
       -1, 2);
+}
+
+TEST_CASE("tracked values and tensors that the function keeps in statics") {
+  model m;
+  auto const x = tensor::ones({1});
+  // Each call is right, or refused in a line.
+  auto const is_honest = [&](auto f) {
+    auto step = compile(f);
+    for (int i = 1; i <= 4; ++i) {
+      try {
+        if (step(m, x).template values<float>()[0] != static_cast<float>(i)) return false;
+      } catch (error const& e) {
+        return i > 1 && std::string_view(e.what()).find("argument") != std::string_view::npos;
+      }
+    }
+    return true;
+  };
+  CHECK(is_honest([](model&, tensor const& in) {
+    static state<int> n{0};
+    ++n;
+    return in * n;
+  }));
+  CHECK(is_honest([](model&, tensor const& in) {
+    static std::optional<state<int>> n;
+    if (!n) n.emplace(0);
+    ++*n;
+    return in * *n;
+  }));
+  CHECK(is_honest([](model&, tensor const& in) {
+    static tracked_vector<tensor> past;
+    past.push_back(in);
+    return in * static_cast<double>(past.size().value());
+  }));
+  CHECK(is_honest([](model&, tensor const& in) {
+    static tensor total = tensor::zeros({1});
+    total = (total + in).detach();
+    return total * 1;
+  }));
+  // What ends with the call is no matter.
+  auto local = compile([](model&, tensor const& in) {
+    state<int> const n{1};
+    std::vector<state<int>> more(3);
+    more[1] = n;
+    return in * (more[1] + 1);
+  });
+  for (int i = 0; i < 3; ++i) CHECK(local(m, x).values<float>()[0] == 2);
+  CHECK(local.graphs() == 1);
+}
+
+TEST_CASE("other compiled functions in threads and host functions of a call") {
+  static auto total = compile([](tensor const& x) { return sum(x); });
+  static auto count_up = compile([](model& m) {
+    ++m.n;
+    return tensor::ones({1}) * 1;
+  });
+  model other;
+  for (int i = 0; i < 3; ++i) (void)total(tensor::ones({4})), (void)count_up(other);
+  auto step = compile([](model&, tensor const& x) {
+    float sum_of = 0;
+    std::thread([&] { sum_of = total(x).item<float>(); }).join();
+    return x * static_cast<double>(sum_of);
+  });
+  auto count = compile([](model& m, tensor const& x) {
+    std::thread([&] { (void)count_up(m); }).join();
+    return x * m.n;
+  });
+  model m, c;
+  for (int i = 0; i < 4; ++i) {
+    auto const n = static_cast<float>(i + 1);
+    CHECK(step(m, tensor::full({4}, n)).values<float>()[0] == 4 * n * n);
+    CHECK(count(c, tensor::ones({1})).values<float>()[0] == n);
+  }
+  // A function of the host writes a state of the argument.
+  static model* now = nullptr;
+  auto host_writes = compile([](model& of, tensor const& x) {
+    ++of.n;
+    neap::effect([] { now->n = now->n.plain() + 1; });
+    return x * of.n;
+  });
+  model h;
+  now = &h;
+  for (int i = 0; i < 4; ++i) {
+    auto const y = host_writes(h, tensor::ones({1})).values<float>()[0];
+    CHECK(h.n.plain() == 2 * (i + 1));
+    CHECK(y == 2 * (i + 1));
+  }
+}
+
+TEST_CASE("a value that graphs depend on, of which only the newest stay") {
+  compile_options o;
+  o.graphs = 4, o.full = when_full::drop_oldest;
+  static int runs = 0;
+  auto step = compile(
+      [](model&, tensor const& x) {
+        ++runs;
+        return x * static_cast<double>(max(x).item<float>());
+      },
+      o);
+  model m;
+  for (int i = 0; i < 8; ++i) (void)step(m, tensor::full({4}, i));
+  runs = 0;
+  for (int i = 0; i < 20; ++i) CHECK(step(m, tensor::full({4}, 9)).values<float>()[0] == 81);
+  CHECK(runs <= 3);
 }

@@ -305,6 +305,23 @@ class argument_state final : public part_visitor {
   std::vector<std::size_t> lengths_;
 };
 
+/// Owners of the inputs among the arguments, beside the objects in these walks. (Weights are shared by threads.)
+inline std::vector<long> other_owners(argument_state const& begin, std::vector<tensor_node const*> const& owners) {
+  number_map rows;
+  std::vector<long> counts;
+  for (auto const* n : owners) {
+    if (rows.add(n, static_cast<std::uint32_t>(counts.size()))) counts.push_back(0);
+    ++counts[rows.find(n)];
+  }
+  std::vector<long> others;
+  for (auto const& h : begin.handles) {
+    if (h.is_empty() || !may_be_window(*h.storage())) continue;
+    auto const row = rows.find(h.node().get());
+    others.push_back(h.node().use_count() - (row == number_map::none ? 0 : counts[row]));
+  }
+  return others;
+}
+
 /// Of several walks.
 inline std::vector<tensor_node const*> owners_in(std::initializer_list<argument_state const*> walks) {
   std::vector<tensor_node const*> all;

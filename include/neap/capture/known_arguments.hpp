@@ -233,6 +233,7 @@ class known_arguments final {
   std::uint64_t value(std::uint32_t expression) const { return values_[expression]; }
   std::span<tensor_place const> tensors() const { return tensors_; }
   cell_place const& place(std::uint32_t cell) const { return cells_[cell]; }
+  std::span<cell_place const> places() const { return cells_; }
   plain_place const& plain(std::uint32_t k) const { return plains_[k]; }
   /// Tensors that are others than at the first time.
   /// The call has written tracked scalars, which compare() sees in the next one.

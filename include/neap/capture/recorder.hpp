@@ -35,6 +35,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -161,6 +162,7 @@ class recorder final : public computation_listener,
     know(t.storage(), origin::number, none).numbers = static_cast<std::uint32_t>(numbers_.size());
     numbers_.push_back({t.storage(), {}, false});
   }
+  void detached(tensor const& t) override { nodes_made_.push_back(t.node()); }
   void copied(tensor_storage const& from, std::shared_ptr<tensor_storage> const& to) override {
     if (is_unheard_) return;
     auto const row = find_row(from);
@@ -265,7 +267,9 @@ class recorder final : public computation_listener,
   void constructed(void const* cell, std::uint32_t number) override {
     if (cells_.add(cell, static_cast<std::uint32_t>(written_.size()))) written_.push_back(number), watch(cell);
     else write(cell, number);
+    own_.insert(cell);
   }
+  void destroyed(void const* cell) override { own_.erase(cell); }
   void write(void const* cell, std::uint32_t number) override {
     auto const k = cell_of(cell);
     if (!branches_.empty() && k < branches_.back().cells)
@@ -352,7 +356,9 @@ class recorder final : public computation_listener,
   void constructed(tracked_base& c) override {
     if (cells_.contains(&c.self())) unusable_ = "it makes a tracked container of an argument anew";
     own_containers_.add(&c, 0);
+    own_.insert(&c.self());
   }
+  void destroyed(tracked_base& c) override { destroyed(static_cast<void const*>(&c.self())); }
   container_record* record_of(tracked_base& c, std::source_location at) override {
     auto const k = cells_.find(&c.self());
     if (k == number_map::none || own_containers_.contains(&c)) {
@@ -470,6 +476,15 @@ class recorder final : public computation_listener,
         if (n.use_count() > 1 + (row == none ? 0 : counts[row])) return true;
       }
     return false;
+  }
+
+  /// Whether tracked containers were used: then copies of what they had live.
+  bool has_containers() const { return !containers_begun_.empty(); }
+  /// Whether a tracked scalar or container that the call has made lives on elsewhere than in these.
+  bool keeps_tracked(std::initializer_list<argument_state const*> parts) {
+    for (auto const* p : parts)
+      for (auto const& c : p->cells) destroyed(c.address);
+    return !own_.empty();
   }
 
   /// Where a tensor comes from that the call leaves behind; it is given a form without history where it has one, as a
@@ -1052,6 +1067,7 @@ class recorder final : public computation_listener,
   mutable std::vector<std::function<void()>> containers_begun_;
   // What keep_thrown() and is_kept_outside() need.
   std::vector<std::weak_ptr<tensor_node>> nodes_made_;
+  std::unordered_set<void const*> own_;  // tracked values that the call has made and that live
   std::vector<std::weak_ptr<tensor_storage>> storages_made_;
 };
 

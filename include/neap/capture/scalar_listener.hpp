@@ -40,6 +40,8 @@ class scalar_listener {
   virtual void write(void const* cell, std::uint32_t number) = 0;
   /// A tracked scalar was constructed here; an earlier one at this address is gone.
   virtual void constructed(void const* cell, std::uint32_t number) = 0;
+  /// The tracked scalar here is gone.
+  virtual void destroyed(void const* cell) = 0;
   /// The scalar tensor holds the expression, whose bits are already those of its element type.
   virtual void filled(tensor const& t, std::uint32_t number) = 0;
 

@@ -42,12 +42,14 @@ class state {
     if (this != &other) *this = sym<T>(other);
     return *this;
   }
-  ~state() = default;
+  ~state() {
+    if (auto* l = detail::scalar_listener::active()) l->destroyed(this);
+  }
   template <class U>
   state& operator=(sym<U> const& x) {
     auto const converted = detail::converted<T>(x);
     if (auto* l = detail::scalar_listener::active()) l->write(this, converted.number(*l));
-    else detail::recording_watch::uses(this);
+    else detail::recording_watch::writes(this);
     value_ = converted.plain();
     detail::write_epoch::mark();
     return *this;

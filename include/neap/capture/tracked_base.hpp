@@ -50,7 +50,7 @@ class tracked_base {
   tracked_base() { written(); }
   tracked_base(tracked_base const&) : tracked_base() {}
   tracked_base& operator=(tracked_base const&) { return *this; }
-  virtual ~tracked_base() = default;
+  virtual ~tracked_base();
 
   /// Elements as they are now. A tensor's is null where there is none, or where elements are scalars.
   virtual std::size_t element_count() const = 0;
@@ -164,6 +164,7 @@ class container_listener {
 
   /// A container was constructed in the call: it is the function's own.
   virtual void constructed(tracked_base& c) = 0;
+  virtual void destroyed(tracked_base& c) = 0;
   /// What is known of an argument's container; null: it is the function's own. Throws neap::error for others.
   virtual container_record* record_of(tracked_base& c, std::source_location at) = 0;
   /// The program has an element of the beginning; `place` is the expression of its place there, `now` the value.
@@ -180,6 +181,9 @@ class container_listener {
 
 inline void tracked_base::begin_life() {
   if (auto* l = container_listener::listening()) l->constructed(*this);
+}
+inline tracked_base::~tracked_base() {
+  if (auto* l = container_listener::listening()) l->destroyed(*this);
 }
 inline container_record* tracked_base::record_here(std::source_location at) const {
   if (auto* l = container_listener::listening()) return l->record_of(const_cast<tracked_base&>(*this), at);

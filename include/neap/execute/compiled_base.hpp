@@ -194,6 +194,8 @@ class compiled_base {
     std::vector<container_change> changes;
     bool finds_others = false;  // another call is in a function of the host: the arena is its
   };
+  /// To recordings of this thread and of others.
+  static void report_uses(known_arguments const& begin, captured_program const& c);
   bool run(compiled_graph& g, known_arguments const& begin, results& r);
   class made_by_graph final : public made_parts {
    public:

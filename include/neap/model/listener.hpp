@@ -35,6 +35,8 @@ class computation_listener {
                    std::span<output_rule const> rules, std::source_location at) = 0;
   /// A tensor was made from numbers of the program.
   virtual void made(tensor const& t) = 0;
+  /// Another tensor of the same memory was made, without history.
+  virtual void detached(tensor const& t) = 0;
   /// The data of a storage were copied before they are overwritten.
   virtual void copied(tensor_storage const& from, std::shared_ptr<tensor_storage> const& to) = 0;
   /// The program takes the address of elements, by which it may read and write them. Returns null.
@@ -84,10 +86,15 @@ class recording_watch {
   recording_watch(recording_watch const&) = delete;
   recording_watch& operator=(recording_watch const&) = delete;
 
+  static bool is_under_way() { return under_way_.load(std::memory_order_relaxed) != 0; }
   /// This thread uses memory or a tracked value, which no recording of its own hears; null: it does something else that
   /// recordings hear.
   static void uses(void const* part, std::uint64_t capture = 0) {
-    if (under_way_.load(std::memory_order_relaxed) != 0) report(part, capture);
+    if (under_way_.load(std::memory_order_relaxed) != 0) report(part, capture, false);
+  }
+  /// It writes a tracked value: also the thread that records, from a function of the host.
+  static void writes(void const* cell) {
+    if (under_way_.load(std::memory_order_relaxed) != 0) report(cell, 0, true);
   }
   static void uses(tensor_storage const& s) {
     if (under_way_.load(std::memory_order_relaxed) != 0) report(s);
@@ -104,7 +111,7 @@ class recording_watch {
  private:
   /// An address that is the thread's own.
   static void const* this_thread();
-  static void report(void const* part, std::uint64_t capture);
+  static void report(void const* part, std::uint64_t capture, bool writes);
   static void report(tensor_storage const& s);
   static inline std::atomic<int> under_way_ = 0;
 

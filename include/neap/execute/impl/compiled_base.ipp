@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <new>
 #include <string_view>
 #include <unordered_map>
@@ -462,6 +463,14 @@ NEAP_FUNC bool compiled_base::add(compiled_paths& to, captured_program p, std::v
   return true;
 }
 
+NEAP_FUNC void compiled_base::report_uses(known_arguments const& begin, captured_program const& c) {
+  for (auto const& t : begin.tensors())
+    if (!t.is_empty && may_be_window(*t.now->storage())) recording_watch::uses(*t.now->storage());
+  for (auto const u : c.updated) recording_watch::uses(*tensor_of(c, begin, u).storage());
+  for (auto const& p : begin.places()) recording_watch::uses(p.value);
+  for (auto const& w : c.cells) recording_watch::writes(begin.place(w.cell).value);
+}
+
 NEAP_FUNC bool compiled_base::run(compiled_graph& g, known_arguments const& begin, results& r) {
   auto& made = r.made;
   using kind = captured_program::source::kind;
@@ -475,6 +484,7 @@ NEAP_FUNC bool compiled_base::run(compiled_graph& g, known_arguments const& begi
     return true;
   }
   if (finds_sharing(g, begin)) return false;
+  if (recording_watch::is_under_way()) report_uses(begin, c);
   std::scoped_lock const alone(running_);
   if (is_in_host_code_) {
     r.finds_others = true;
@@ -683,8 +693,7 @@ NEAP_FUNC void compiled_base::look_up(compiled_call& now, known_calls& calls, bo
           case staged_run::outcome::missed: break;
         }
         lock.lock();
-        // Its own stages may not go.
-        if (!has_room(*paths)) return eagerly(limit_reached(why));
+        if (!make_room(*paths)) return eagerly(limit_reached(why));
         if (paths_of(begin.signature) != paths || std::ranges::find(paths->graphs, known) == paths->graphs.end())
           return eagerly(why);
       } else {
@@ -719,6 +728,11 @@ NEAP_FUNC staged_run::outcome compiled_base::run_stages(compiled_call& now, plan
                                                         known_reads* reads) {
   std::vector<std::uint64_t> cells;
   for (auto const& c : begin.cells) std::memcpy(&cells.emplace_back(0), c.value, c.bytes);
+  if (recording_watch::is_under_way()) {
+    for (auto const& c : begin.cells) recording_watch::uses(c.address);
+    for (auto const& h : begin.handles)
+      if (!h.is_empty() && may_be_window(*h.storage())) recording_watch::uses(*h.storage());
+  }
   std::unique_lock alone(running_);
   if (is_in_host_code_) return staged_run::outcome::busy;
   if (!device_) arena_.grow(first.arena_bytes);
@@ -764,6 +778,7 @@ NEAP_FUNC compiled_base::recorded_path compiled_base::recorded(compiled_call& no
   } const result{with_data ? nullptr : &now};
   std::exception_ptr thrown;
   bool lacks_memory = false;  // which is no answer of the path
+  auto const others = with_data ? other_owners(begin, owners_in({&begin})) : std::vector<long>();
   log.restart();
   recorder rec(begin, to.tape, log, with_data, known);
   auto const take_back = [&](argument_state const& end) {
@@ -831,11 +846,18 @@ NEAP_FUNC compiled_base::recorded_path compiled_base::recorded(compiled_call& no
     given.handles.clear();
     if (path.caught) rec.set_unusable("the function catches an exception of an operator or of a function of the host");
     if (rec.was_used_elsewhere())
-      rec.set_unusable("another thread has used tensors, states or functions of the host meanwhile");
-    if (rec.is_kept_outside(owners_in({&end, &parts, &given})))
+      rec.set_unusable("another thread, or a function of the host, has used tensors or states meanwhile");
+    auto const owners = owners_in({&end, &parts, &given});
+    auto const now_others = other_owners(begin, owners);
+    bool const keeps_argument = !std::ranges::equal(now_others, others, std::less_equal<>());
+    if ((keeps_argument && !rec.has_containers()) || rec.is_kept_outside(owners))
       rec.set_unusable(
-          "the function keeps a tensor that it has computed outside of its arguments and result, which graphs would "
-          "not: keep it in a part of an argument, or return it");
+          "the function keeps a tensor, one that it has computed or one of the arguments, outside of its arguments and "
+          "result, which graphs would not: keep it in a part of an argument, or return it");
+    if (rec.keeps_tracked({&end, &parts, &given}))
+      rec.set_unusable(
+          "the function keeps a tracked scalar or container that it has made outside of its arguments and result, which "
+          "graphs would not find: keep it in a part of an argument");
   }
   if (!rec.unusable()) {
     std::vector<std::uint32_t> also_kept;

@@ -46,13 +46,14 @@ NEAP_FUNC void recording_watch::watch(void const* part) {
   parts_.add(part, 0);
 }
 
-NEAP_FUNC void recording_watch::report(void const* part, std::uint64_t capture) {
+NEAP_FUNC void recording_watch::report(void const* part, std::uint64_t capture, bool writes) {
   auto& recordings = watched_recordings::of_process();
   std::scoped_lock const alone(recordings.mutex);
-  for (auto* each : recordings.all)
-    if (each->thread_ != this_thread() &&
-        (!part || each->parts_.contains(part) || (capture != 0 && each->capture_ == capture)))
+  for (auto* each : recordings.all) {
+    if (each->thread_ == this_thread() && !writes) continue;
+    if (!part || each->parts_.contains(part) || (capture != 0 && each->capture_ == capture))
       each->was_used_.store(true, std::memory_order_release);
+  }
 }
 
 NEAP_FUNC computation_listener*& computation_listener::active() {

@@ -7,7 +7,7 @@
 
 namespace neap::inline v0::detail {
 
-NEAP_FUNC void recording_watch::report(tensor_storage const& s) { report(&s, s.recorded().capture); }
+NEAP_FUNC void recording_watch::report(tensor_storage const& s) { report(&s, s.recorded().capture, false); }
 
 NEAP_FUNC bytes_t tensor_storage::bytes_of(tensor_type const& t) {
   try {

@@ -93,6 +93,7 @@ NEAP_FUNC tensor tensor::with_gradient(std::source_location at) const {
   if (is_traced()) detail::no_trace(at);
   tensor leaf = detail::make_leaf(storage(), layout(), true);
   leaf.node()->though_frozen = true;
+  if (auto* l = detail::computation_listener::active()) l->detached(leaf);
   return leaf;
 }
 
@@ -100,7 +101,9 @@ NEAP_FUNC tensor tensor::detach(std::source_location at) const {
   if (!node_) detail::no_tensor(at);
   if (context_access::trace()) return detail::leaf_in_trace(*this, at);
   if (is_traced()) detail::no_trace(at);
-  return detail::make_leaf(storage(), layout());
+  tensor const leaf = detail::make_leaf(storage(), layout());
+  if (auto* l = detail::computation_listener::active()) l->detached(leaf);
+  return leaf;
 }
 
 }  // namespace neap::inline v0
