@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <neap/execute/evaluator.hpp>
+#include <neap/execute/trainer_file.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/model/model.hpp>
 #include <neap/mutate/chain.hpp>
@@ -11,10 +12,12 @@
 #include <neap/optimize/optimize.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include "../support/files.hpp"
 #include "../support/message.hpp"
 #include "../support/small_network.hpp"
 
 #include <atomic>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -772,6 +775,29 @@ TEST_CASE("a batch is data: what it was made of gets no gradient, planned or eag
       }
       if (kind == 0) CHECK(eager_step(eager, eager.w, loss, sgd{}, t, o).item<double>() == run(planned.w));
     }
+}
+
+TEST_CASE("a trainer is not saved or loaded while a step runs") {
+  network m;
+  initialise(m, 1);
+  auto const b = batch(64, 1);
+  host_backend backend(1);
+  auto const step = training_step(m, b, cross_entropy{}, sgd{});
+  trainer run(step, plan_in_order(step.program), backend);
+  run(b);
+  neap::testing::scratch const folder;
+  auto const path = folder / "run.safetensors";
+  {
+    auto const under_way = run.begin_call();
+    CHECK(message_of([&] { (void)save(run, path); }).find("one thread at a time") != std::string::npos);
+    CHECK(message_of([&] { (void)load(run, path); }).find("one thread at a time") != std::string::npos);
+    CHECK(!std::filesystem::exists(path));
+  }
+  CHECK(save(run, path));
+  CHECK(load(run, path));
+  CHECK(message_of([&] {
+          trainer small(step, plan_in_order(step.program), backend, execution_options{.sizes = {.limit = -5}});
+        }).find("sizes.limit is a number of bytes, got -5") != std::string::npos);
 }
 
 TEST_CASE("a trainer that is called by two threads refuses one of them, in one line") {

@@ -844,6 +844,14 @@ TEST_CASE("scatter, repeat, linspace, pools of sequences: beside loops, with gra
     CHECK(values_of(low) == values_of(cast(tensor::from(right, {4, 3}), t)));
   }
   told(__LINE__, message_of([&] { scatter(x, places, random({3, 2}, 1)); }), "must have one shape");
+  told(__LINE__, message_of([&] {
+         scatter(tensor::ones({2, 3}), tensor::zeros({1, 1}, dtype::i64), tensor::ones({1, 1}), 1);
+       }),
+       "must agree in all axes but 1");
+  told(__LINE__, message_of([&] {
+         scatter(tensor::ones({1, 3}), tensor::zeros({4, 1}, dtype::i64), tensor::ones({4, 1}), 1);
+       }),
+       "must agree in all axes but 1");
 
   CHECK(repeat(x, {2, 1, 3}).shape() == shape{2, 4, 9});
   auto const many = values_of(repeat(x, {2, 1, 3}));
@@ -914,5 +922,8 @@ TEST_CASE("losses by absolute differences and by log probabilities; numbers and 
   for (auto const& [order, count] : orders) CHECK(std::abs(count - 100) < 50);
   CHECK(randperm(0, 1).count() == 0);
   told(__LINE__, message_of([] { randint(4, 4, {1}, 1); }), "got 4, 4");
+  told(__LINE__, message_of([] { randint(0, std::int64_t{1} << 40, {1}, 1, dtype::i32); }),
+       "-2147483648 to 2147483647");
+  told(__LINE__, message_of([] { randint(-5, 5, {1}, 1, dtype::u8); }), "0 to 255");
   told(__LINE__, message_of([] { randperm(-1, 1); }), "got -1");
 }

@@ -329,3 +329,15 @@ TEST_CASE("patterns in vain and numbers that cannot be are told with the user's 
   CHECK(what.find("the optimizer's rate is ") != std::string::npos);
   CHECK(state.counter().item<std::int64_t>() == 0);  // no step was taken
 }
+
+TEST_CASE("states stay with a weight that is converted more than once") {
+  parameter w{{3}, initialiser::constant(1)};
+  training_state s;
+  tensor_type const type{dtype::f32, {3}};
+  auto const first = s.of(w, {&type, 1});
+  w.set_element(dtype::f64), w.set_element(dtype::bf16), w.set_element(dtype::f32);
+  REQUIRE(s.of(w).size() == 1);
+  CHECK(s.of(w)[0].storage() == first[0].storage());
+  parameter other{{3}, initialiser::constant(1)};
+  CHECK(s.of(other).empty());
+}

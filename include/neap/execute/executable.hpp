@@ -211,6 +211,8 @@ executable<Ops, Backend>::executable(plan<graph_type> p, std::span<source_bindin
     static_assert(!Backend::runs_on_device, "neap: executables of a GPU are in another header: include neap/cuda.hpp");
   if (options.step_spans)
     throw_error({"executable: execution_options::step_spans are measured on a GPU alone (step_seconds on the host)"});
+  if (options.sizes.limit < 0)
+    throw_error({"executable: execution_options::sizes.limit is a number of bytes, got ", options.sizes.limit});
   if (memory_bytes_ < arena_bytes())
     throw_error({"executable: the plan needs ", arena_bytes(), " bytes, got ", memory_bytes_});
   if (reinterpret_cast<std::uintptr_t>(options.memory.data()) % 64 != 0)

@@ -64,6 +64,11 @@ class trainer {
     auto const alone = runner_.begin_call(at);
     runner_.prepare(detail::sample_ref(sample), at);
   }
+  /// While what it gives lives, no call is taken, and none is under way: for what reads or writes the weights. Throws
+  /// neap::error if one is.
+  [[nodiscard]] auto begin_call(std::source_location at = std::source_location::current()) {
+    return runner_.begin_call(at);
+  }
   /// Takes a plan for another size. Throws neap::error if the step is not one of the same model and states
   /// (training_options::state).
   void add(training_program<Ops> const& step, plan<basic_graph<Ops>> const& p,

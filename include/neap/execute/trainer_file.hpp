@@ -7,6 +7,7 @@
 #include <neap/execute/trainer.hpp>
 #include <neap/train/training_file.hpp>
 
+#include <source_location>
 #include <string>
 
 namespace neap::inline v0 {
@@ -19,17 +20,22 @@ model_ref model_of(trainer<Ops, Backend> const& run) {
 }
 }  // namespace detail
 
-/// save(model, state, path) of a trainer's model and state.
+/// save(model, state, path) of a trainer's model and state. Throws neap::error while a call of it is under way.
 template <class Ops, class Backend>
 [[nodiscard]] status save(trainer<Ops, Backend>& run, std::string const& path,
-                          safetensors_metadata const& metadata = {}) {
+                          safetensors_metadata const& metadata = {},
+                          std::source_location at = std::source_location::current()) {
+  auto const alone = run.begin_call(at);
   return detail::save_training(detail::model_of(run), run.state(), path, metadata);
 }
 
 /// load(model, state, path) of a trainer's model and state: the trainer goes on with what is in the file.
+/// Throws neap::error while a call of it is under way.
 template <class Ops, class Backend>
 [[nodiscard]] result<load_report> load(trainer<Ops, Backend>& run, std::string const& path,
-                                       load_options const& options = {}) {
+                                       load_options const& options = {},
+                                       std::source_location at = std::source_location::current()) {
+  auto const alone = run.begin_call(at);
   return detail::load_training(detail::model_of(run), run.state(), path, options);
 }
 

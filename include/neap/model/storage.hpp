@@ -97,6 +97,12 @@ class tensor_storage {
   /// none, or gone: null.
   std::shared_ptr<tensor_storage> replaced_by() const { return replaced_by_.lock(); }
   void set_replaced_by(std::shared_ptr<tensor_storage> const& s) noexcept { replaced_by_ = s, ++replacements_; }
+  /// Whether both are the memory of one weight, now and before it was converted, however often.
+  bool is_conversion_of(tensor_storage const& other) const { return weight_ && weight_ == other.weight_; }
+  void set_converted_from(tensor_storage& before) {
+    if (!before.weight_) before.weight_ = std::make_shared<char>();
+    weight_ = before.weight_, converted_ = true;
+  }
   /// How often a weight or buffer that had this memory was given another one's: what is bound to it here trains on
   /// alone.
   std::uint32_t replacements() const { return replacements_; }
@@ -108,7 +114,6 @@ class tensor_storage {
   void set_tied() { tied_ = true; }
   /// Whether it has another one's data in another element type (parameter::set_element).
   bool is_converted() const { return converted_; }
-  void set_converted() { converted_ = true; }
   /// A number that it shares with another copy of a tied one, if both may be of one copy of a model; 0: with none.
   std::uint64_t lost_tie() const { return lost_tie_; }
   void set_lost_tie(std::uint64_t t) { lost_tie_ = t; }
@@ -150,6 +155,7 @@ class tensor_storage {
   std::weak_ptr<storage_elsewhere> elsewhere_;
   initialiser first_;
   std::weak_ptr<tensor_storage> replaced_by_;
+  std::shared_ptr<void> weight_;  // the same for all memory of a converted weight
   std::atomic<bool> has_reader_ = false;
   std::mutex readers_;
   std::weak_ptr<read_data> reader_;

@@ -94,7 +94,7 @@ NEAP_FUNC tensor converted_owned(tensor const& from, dtype t, std::source_locati
   }
   to.storage()->set_frozen(s.is_frozen());
   to.storage()->set_training(s.training(), s.training_waits());
-  to.storage()->set_converted();
+  to.storage()->set_converted_from(*from.storage());
   if (s.is_tied()) to.storage()->set_tied();
   return to;
 }

@@ -40,7 +40,7 @@ NEAP_FUNC std::vector<tensor> const& training_state::of(tensor const& weight, st
     used_.push_back(false);
     if (key->is_converted())  // the same weight in another type
       for (std::size_t i = 0; i + 1 < weights_.size(); ++i)
-        if (weights_[i].storage()->replaced_by().get() == key) states_.back() = states_[i];
+        if (key->is_conversion_of(*weights_[i].storage())) states_.back() = states_[i];
   }
   auto& states = states_[rows_.find(key)];
   while (states.size() < types.size())

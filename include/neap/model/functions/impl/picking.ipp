@@ -37,6 +37,10 @@ NEAP_FUNC tensor scatter(tensor const& x, tensor const& index, tensor const& sou
   if (index.shape() != source.shape() || x.element() != source.element())
     throw_error(context_access::place(at), {"scatter: index ", index.type(), " and source ", source.type(),
                                             " must have one shape, and the source the element type of ", x.type()});
+  for (int i = 0; i < x.rank(); ++i)
+    if (index.rank() != x.rank() || (i != k && index.size(i) != x.size(i)))
+      throw_error(context_access::place(at),
+                  {"scatter: index ", index.type(), " and ", x.type(), " must agree in all axes but ", k});
   op::scatter_add send;
   send.axis = k, send.extent = x.size(k);
   tensor const dense = contiguous(index);

@@ -76,6 +76,13 @@ NEAP_FUNC tensor randint(std::int64_t low, std::int64_t high, shape const& dims,
   if (low >= high || is_floating(element))
     throw_error(context_access::place(at), {"randint: whole numbers from low up to, without, high, got ", low, ", ",
                                             high, " of ", name_of(element)});
+  auto const [least, most] = element == dtype::i64   ? std::pair(low, high)
+                             : element == dtype::i32 ? std::pair<std::int64_t, std::int64_t>(INT32_MIN, INT32_MAX)
+                             : element == dtype::u8  ? std::pair<std::int64_t, std::int64_t>(0, 255)
+                                                     : std::pair<std::int64_t, std::int64_t>(0, 1);
+  if (low < least || high - 1 > most)
+    throw_error(context_access::place(at), {"randint: not all numbers from ", low, " up to, without, ", high,
+                                            " are of ", name_of(element), ": it has ", least, " to ", most});
   random_stream r(seed);
   std::vector<std::int64_t> all(static_cast<std::size_t>(tensor_type{element, dims}.count()));
   auto const range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
