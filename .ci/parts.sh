@@ -4,8 +4,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CTEST_OUTPUT_ON_FAILURE=1
 
 log=$(mktemp)
-fuzz_log=$(mktemp)
-trap 'rm -f "$log" "$fuzz_log"' EXIT
+more_logs=
+trap 'rm -f "$log" $more_logs' EXIT
 failed_parts=()
 times=()
 part() {
@@ -16,8 +16,6 @@ part() {
   [ "${PIPESTATUS[0]}" = 0 ] || failed_parts+=("$name")
   times+=("$(printf '%5d s  %s' $((SECONDS - start)) "$name")")
 }
-
-fuzzed() { cat "$fuzz_log"; return "$fuzz_status"; }
 
 # Times, what failed and what was skipped; the last line is `N passed, N failed`, summed over all test runs. Status 0 only
 # if everything was built and nothing failed.

@@ -305,20 +305,31 @@ class argument_state final : public part_visitor {
   std::vector<std::size_t> lengths_;
 };
 
-/// Owners of the inputs among the arguments, beside the objects in these walks. (Weights are shared by threads.)
-inline std::vector<long> other_owners(argument_state const& begin, std::vector<tensor_node const*> const& owners) {
-  number_map rows;
-  std::vector<long> counts;
-  for (auto const* n : owners) {
-    if (rows.add(n, static_cast<std::uint32_t>(counts.size()))) counts.push_back(0);
-    ++counts[rows.find(n)];
+/// How often each node is among these, each standing for one owner.
+class owner_counts {
+ public:
+  explicit owner_counts(std::vector<tensor_node const*> const& owners) {
+    for (auto const* n : owners) {
+      if (rows_.add(n, static_cast<std::uint32_t>(counts_.size()))) counts_.push_back(0);
+      ++counts_[rows_.find(n)];
+    }
   }
+  long of(tensor_node const* n) const {
+    auto const row = rows_.find(n);
+    return row == number_map::none ? 0 : counts_[row];
+  }
+
+ private:
+  number_map rows_;
+  std::vector<long> counts_;
+};
+
+/// Owners of the inputs among the arguments beside those that are counted. (Weights are shared by threads.)
+inline std::vector<long> other_owners(argument_state const& begin, owner_counts const& counted) {
   std::vector<long> others;
-  for (auto const& h : begin.handles) {
-    if (h.is_empty() || !may_be_window(*h.storage())) continue;
-    auto const row = rows.find(h.node().get());
-    others.push_back(h.node().use_count() - (row == number_map::none ? 0 : counts[row]));
-  }
+  for (auto const& h : begin.handles)
+    if (!h.is_empty() && may_be_window(*h.storage()))
+      others.push_back(h.node().use_count() - counted.of(h.node().get()));
   return others;
 }
 

@@ -355,18 +355,16 @@ class recorder final : public computation_listener,
 
   void constructed(tracked_base& c) override {
     if (cells_.contains(&c.self())) unusable_ = "it makes a tracked container of an argument anew";
-    own_containers_.add(&c, 0);
     own_.insert(&c.self());
   }
   void destroyed(tracked_base& c) override { destroyed(static_cast<void const*>(&c.self())); }
   container_record* record_of(tracked_base& c, std::source_location at) override {
     auto const k = cells_.find(&c.self());
-    if (k == number_map::none || own_containers_.contains(&c)) {
-      if (own_containers_.contains(&c)) return nullptr;
+    if (own_.contains(&c.self())) return nullptr;
+    if (k == number_map::none)
       refuse(context_access::place(at),
              {"compile: the function uses a tracked container that is no part of its arguments: a later call would "
               "not find it. Pass the object that has it to the function"});
-    }
     if (!branches_.empty()) refuse_in_branch("uses a tracked container");
     for (auto& r : containers_)
       if (r->cell == k) return r.get();
@@ -463,18 +461,9 @@ class recorder final : public computation_listener,
     return true;
   }
   /// After a capture with data: whether a tensor that the call has made has other owners than these, of which each stands for one.
-  bool is_kept_outside(std::vector<tensor_node const*> const& owners) const {
-    number_map rows;
-    std::vector<long> counts;
-    for (auto const* n : owners) {
-      if (rows.add(n, static_cast<std::uint32_t>(counts.size()))) counts.push_back(0);
-      ++counts[rows.find(n)];
-    }
+  bool is_kept_outside(owner_counts const& owners) const {
     for (auto const& made : nodes_made_)
-      if (auto const n = made.lock()) {
-        auto const row = rows.find(n.get());
-        if (n.use_count() > 1 + (row == none ? 0 : counts[row])) return true;
-      }
+      if (auto const n = made.lock(); n && n.use_count() > 1 + owners.of(n.get())) return true;
     return false;
   }
 
@@ -1041,7 +1030,7 @@ class recorder final : public computation_listener,
   std::vector<captured_program::element> elements_;
   std::vector<tensor> element_handles_;
   std::vector<std::uint64_t> element_places_;
-  number_map own_containers_, by_node_;
+  number_map by_node_;
   std::uint32_t found_ = 0;  // arguments' tensors and elements in by_node_
   number_map needed_;        // rows, as a set
   std::vector<captured_program::made_row> made_;
@@ -1067,7 +1056,7 @@ class recorder final : public computation_listener,
   mutable std::vector<std::function<void()>> containers_begun_;
   // What keep_thrown() and is_kept_outside() need.
   std::vector<std::weak_ptr<tensor_node>> nodes_made_;
-  std::unordered_set<void const*> own_;  // tracked values that the call has made and that live
+  std::unordered_set<void const*> own_;  // tracked scalars and containers that the call has made and that live
   std::vector<std::weak_ptr<tensor_storage>> storages_made_;
 };
 

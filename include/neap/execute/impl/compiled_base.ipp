@@ -778,7 +778,7 @@ NEAP_FUNC compiled_base::recorded_path compiled_base::recorded(compiled_call& no
   } const result{with_data ? nullptr : &now};
   std::exception_ptr thrown;
   bool lacks_memory = false;  // which is no answer of the path
-  auto const others = with_data ? other_owners(begin, owners_in({&begin})) : std::vector<long>();
+  auto const others = with_data ? other_owners(begin, owner_counts(owners_in({&begin}))) : std::vector<long>();
   log.restart();
   recorder rec(begin, to.tape, log, with_data, known);
   auto const take_back = [&](argument_state const& end) {
@@ -847,7 +847,7 @@ NEAP_FUNC compiled_base::recorded_path compiled_base::recorded(compiled_call& no
     if (path.caught) rec.set_unusable("the function catches an exception of an operator or of a function of the host");
     if (rec.was_used_elsewhere())
       rec.set_unusable("another thread, or a function of the host, has used tensors or states meanwhile");
-    auto const owners = owners_in({&end, &parts, &given});
+    owner_counts const owners(owners_in({&end, &parts, &given}));
     auto const now_others = other_owners(begin, owners);
     bool const keeps_argument = !std::ranges::equal(now_others, others, std::less_equal<>());
     if ((keeps_argument && !rec.has_containers()) || rec.is_kept_outside(owners))
