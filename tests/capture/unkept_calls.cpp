@@ -419,6 +419,26 @@ TEST_CASE("other compiled functions in threads and host functions of a call") {
     CHECK(h.n.plain() == 2 * (i + 1));
     CHECK(y == 2 * (i + 1));
   }
+  // So does a graph of two stages that it runs.
+  static auto in_stages = compile([](model& of, tensor const& x) {
+    double const most = max(x).item<float>();
+    ++of.n;
+    return x * most;
+  });
+  for (int i = 0; i < 3; ++i) (void)in_stages(other, tensor::ones({2}));
+  CHECK(in_stages.graphs() == 1);
+  auto host_runs = compile([](model& of, tensor const& x) {
+    ++of.n;
+    neap::effect([] { (void)in_stages(*now, tensor::ones({2})); });
+    return x * of.n;
+  });
+  model r;
+  now = &r;
+  for (int i = 0; i < 4; ++i) {
+    auto const y = host_runs(r, tensor::ones({1})).values<float>()[0];
+    CHECK(r.n.plain() == 2 * (i + 1));
+    CHECK(y == 2 * (i + 1));
+  }
 }
 
 TEST_CASE("a value that graphs depend on, of which only the newest stay") {

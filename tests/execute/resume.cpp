@@ -3,6 +3,7 @@
 // other.
 #include <neap/train/training_file.hpp>
 
+#include <neap/capture/state.hpp>
 #include <neap/execute/trainer_file.hpp>
 #include <neap/model/model.hpp>
 #include <neap/mutate/rematerialize.hpp>
@@ -18,6 +19,7 @@
 #include <doctest/doctest.h>
 
 #include <memory>
+#include <optional>
 
 using namespace neap;
 using namespace neap::testing;
@@ -30,6 +32,13 @@ struct network {
   nn::dropout drop{0.3};
   nn::linear out{8 * 6 * 6, 4};
   tensor operator()(tensor const& x) const { return out(drop(flatten(relu(norm(conv(x))), 1))); }
+};
+
+struct counted {
+  nn::linear only{3, 2};
+  state<int> calls{0};
+  std::optional<state<double>> rate{0.5};
+  tensor operator()(tensor const& x) const { return only(x); }
 };
 
 std::pair<tensor, tensor> batch(int i) {
@@ -171,4 +180,34 @@ TEST_CASE("a trainer saves and loads its own state, whoever made it") {
     REQUIRE(load(resumed, at / "f"));
     CHECK(resumed(batch(3)) > 0);
   }
+}
+
+TEST_CASE("numbers that a model keeps are in a training's file") {
+  scratch const at;
+  counted a, b, c;
+  for (auto* m : {&a, &b, &c}) initialise(*m, 1);
+  a.calls = 7, *a.rate = 0.25;
+  std::pair const batch{tensor::randn({4, 3}, 1), tensor::randn({4, 2}, 2)};
+  training_state state;
+  eager_step(a, batch, mse{}, adam{}, state);
+  REQUIRE(save(a, state, at / "run").ok());
+  training_state other;
+  REQUIRE(load(b, other, at / "run"));
+  CHECK(b.calls.plain() == 7);
+  CHECK(b.rate->plain() == 0.25);
+  // A trainer's file, and one without such numbers.
+  auto const step = training_step(c, batch, mse{}, adam{});
+  host_backend backend;
+  trainer run(step, plan_in_order(step.program), backend);
+  REQUIRE(load(run, at / "run"));
+  CHECK(c.calls.plain() == 7);
+  c.calls = 8;
+  REQUIRE(save(run, at / "of_trainer").ok());
+  REQUIRE(load(a, state, at / "of_trainer"));
+  CHECK(a.calls.plain() == 8);
+  auto all = read_safetensors(at / "run").value();
+  std::erase_if(all, [](auto const& n) { return n.name == "calls" || n.name == "rate"; });
+  REQUIRE(write_safetensors(at / "without", all).ok());
+  REQUIRE(load(a, state, at / "without"));
+  CHECK(a.calls.plain() == 8);
 }

@@ -858,6 +858,22 @@ TEST_CASE("scatter, repeat, linspace, pools of sequences: beside loops, with gra
   for (std::size_t i = 0; i < many.size(); ++i) CHECK(many[i] == values_of(x)[i / 9 % 4 * 3 + i % 3]);
   CHECK(values_of(repeat(tensor::from(d{1, 2}, {2}), {2})) == d{1, 2, 1, 2});
   check_gradients([](auto const& in) { return repeat(in[0], {2, 3}); }, {x});
+  for (shape const& of :
+       {shape{2, 1, 3, 1, 2}, shape{1, 2, 1, 1, 2, 1, 1, 3}}) {  // more axes than a tensor has, taken apart
+    d numbers(static_cast<std::size_t>(elements(of)));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    extents times;
+    shape whole;
+    for (int i = 0; i < of.rank(); ++i) times.push_back(2 + i % 2), whole.push_back(of[i] * times[i]);
+    auto const all = values_of(repeat(tensor::from(numbers, of), times));
+    bool same = all.size() == static_cast<std::size_t>(elements(whole));
+    for (std::int64_t e = 0; same && e < elements(whole); ++e) {
+      std::int64_t from = 0, step = 1, left = e;
+      for (int i = of.rank(); i-- > 0; step *= of[i], left /= whole[i]) from += left % whole[i] % of[i] * step;
+      same = all[static_cast<std::size_t>(e)] == static_cast<double>(from);
+    }
+    CHECK(same);
+  }
   told(__LINE__, message_of([&] { repeat(x, {2}); }), "has more axes than");
 
   CHECK(values_of(linspace(0, 1, 5, dtype::f64)) == d{0, 0.25, 0.5, 0.75, 1});

@@ -2,6 +2,7 @@
 
 #include <neap/simulate/simulator.hpp>
 
+#include "../support/message.hpp"
 #include "../support/random_graph.hpp"
 
 #include <doctest/doctest.h>
@@ -81,6 +82,7 @@ TEST_CASE("given latencies, and another model where there are none") {
   CHECK(model(s.g, s.opaque_given) == 0.125);
   CHECK(model(s.g, s.product) == roofline::h100_like()(s.g, s.product));
   CHECK(roofline::host(2)(s.g, s.product) < roofline::host(1)(s.g, s.product));
+  CHECK(neap::testing::message_of([] { roofline::host(0); }).find("at least one thread, got 0") != std::string::npos);
 }
 
 TEST_CASE("measured costs are found by what an op is, in any graph, and come back from a file") {

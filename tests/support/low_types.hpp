@@ -133,6 +133,7 @@ inline std::vector<row> const& all_rows() {
     {"dropout", CALL(apply(op::dropout{0.4, 5}, {x[0], step})), {{flat}}, wide},
 
     {"attention", CALL(attention(x[0], x[1], x[2])), {heads, heads, heads}, {1}, {.slope = 1.5, .of_largest = true, .sums = true}},
+    {"attention", CALL(attention(x[0], x[1], x[2], {.causal = true})), {{{2, 4, 8, 24}, -1, 1}, {{2, 2, 40, 24}, -1, 1}, {{2, 2, 40, 24}, -1, 1}}, {1}, added},
     {"plain_attention", CALL(plain_attention(x[0], x[1], x[2], {.causal = true})), {heads, heads, heads}, {1}, of_scores},
     {"masked_attention", CALL(masked_attention(x[0], x[1], x[2], x[3])), {heads, heads, heads, {{2, 40, 40}, 0, 0, 2}}, {1}, of_scores},
 

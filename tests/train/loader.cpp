@@ -83,6 +83,21 @@ TEST_CASE("rows of tensors: padding leaves a loss as it is, and one size of batc
   CHECK(smaller.next()->first.size(0) == 4);
 }
 
+TEST_CASE("a batch is padded with numbers of the user's") {
+  std::pair const all{arg_max(tensor::randn({5, 2, 7}, 1), 2), arg_max(tensor::randn({5, 2, 7}, 2), 2)};
+  loader data(5, rows_of(all, {{"0", 6}}), {.batch = 4, .shuffle = false, .last = last_batch::padded});
+  (void)data.next();
+  auto const b = data.next();
+  auto tokens = slice(all.first, 0, 4, 5).values<std::int64_t>(),
+       targets = slice(all.second, 0, 4, 5).values<std::int64_t>();
+  tokens.resize(8, 6), targets.resize(8, -100);
+  CHECK(b->first.values<std::int64_t>() == tokens);
+  CHECK(b->second.values<std::int64_t>() == targets);
+  CHECK(message_of([&] {
+          rows_of(all, {{"tokens", 0}});
+        }).find("no tensor \"tokens\" to pad with 0") != std::string::npos);
+}
+
 TEST_CASE("what a batch's function throws, next() throws, and the loader goes on") {
   for (std::size_t ahead : {0, 3}) {
     loader data(6,

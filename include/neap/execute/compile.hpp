@@ -230,7 +230,7 @@ class compiled_handle {
   /// graph from the first time on. No operator runs, no host function is called, no tensor takes memory, and arguments are
   /// left as they are, but that a training_state gets the states that it lacks. Nothing happens where the path is known.
   /// Throws neap::error where the path depends on what a tensor contains, with the place, where no plan is found, and for
-  /// what a call refuses.
+  /// what a call refuses. Waits for a capture of this function in another thread: such a capture must not join this one.
   template <class... A>
   void prepare(A&&... arguments) {
     (void)calls().captured(true, std::forward<A>(arguments)...);

@@ -353,6 +353,7 @@ class staged_run {
     for (std::size_t k = 0; k < w.cells.size(); ++k) {
       auto const& to = begin_->cells[end.cells[k].cell];
       std::memcpy(to.value, &w.cells[k], to.bytes);
+      recording_watch::writes(to.address);
     }
     if (!w.cells.empty()) write_epoch::mark();
     for (std::size_t k = 0; k < w.tensors.size(); ++k) *begin_->tensors[end.tensors[k].to] = std::move(w.tensors[k]);

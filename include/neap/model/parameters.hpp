@@ -4,6 +4,7 @@
 #include <neap/model/fields.hpp>
 #include <neap/model/parameter.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -22,6 +23,13 @@ struct named_tensor {
 namespace detail {
 template <class T>
 struct is_tensor_leaf : std::is_base_of<tensor, T> {};
+/// A number that a model keeps: a neap::state. neap_saved(x) is its memory as a tensor.
+template <class T>
+concept kept_number = requires(T& x) {
+  { neap_saved(x) } -> std::same_as<tensor>;
+};
+template <class T>
+struct is_saved_leaf : std::bool_constant<is_tensor_leaf<T>::value || kept_number<T>> {};
 /// A function of a tensor and its path, borrowed: looking into a model is compiled once for the model, not for each
 /// visitor.
 struct tensor_visitor {
@@ -29,7 +37,12 @@ struct tensor_visitor {
   void (*call)(void* f, tensor& x, std::string const& path);
   void (*object)(void* f, void const* address, void const* type, std::string const& path) = nullptr;
   void (*absent)(void* f, std::string const& path, char const* what) = nullptr;
+  void (*number)(void* f, tensor memory, std::string const& path) = nullptr;
   void operator()(tensor& x, std::string const& path) const { call(f, x, path); }
+  template <kept_number T>
+  void operator()(T& x, std::string const& path) const {
+    if (number) number(f, neap_saved(x), path);
+  }
   void enter(void const* address, void const* type, std::string const& path) const;
   void lack(std::string const& path, char const* what) const;
 };
@@ -42,7 +55,7 @@ class model_ref {
     requires(!std::is_same_v<std::remove_const_t<Model>, model_ref>)
   explicit model_ref(Model& model)
       : model_(const_cast<std::remove_const_t<Model>*>(std::addressof(model))),
-        visit_([](void* at, tensor_visitor const& v) { for_each_leaf<is_tensor_leaf>(*static_cast<Model*>(at), v); }) {}
+        visit_([](void* at, tensor_visitor const& v) { for_each_leaf<is_saved_leaf>(*static_cast<Model*>(at), v); }) {}
   void visit(tensor_visitor const& v) const { visit_(model_, v); }
   /// The same of another model of the type.
   model_ref of(void* other) const {

@@ -56,23 +56,7 @@ struct load_target {
   bool may_be_missing = false;
 };
 
-/// A number that a model keeps: a neap::state. neap_saved(x) is its memory as a tensor.
-template <class T>
-concept kept_number = requires(T& x) {
-  { neap_saved(x) } -> std::same_as<tensor>;
-};
-template <class T>
-struct is_saved_leaf : std::bool_constant<is_tensor_leaf<T>::value || kept_number<T>> {};
-/// A file that has none of these numbers fits as well.
-template <class Model>
-void add_kept_numbers(Model& model, std::vector<load_target>& all) {
-  auto const add = [&all](auto& x, std::string const& path) {
-    if constexpr (kept_number<std::remove_reference_t<decltype(x)>>) all.push_back({{path}, neap_saved(x), true});
-    else (void)x, (void)path;
-  };
-  for_each_leaf<is_saved_leaf>(model, add);
-}
-
+/// A model's weights and buffers, and the numbers that it keeps: a file without these fits as well.
 inline std::vector<load_target> load_targets(model_ref model) {
   std::vector<load_target> all;
   for (auto r : {role::weight, role::buffer})
@@ -82,6 +66,11 @@ inline std::vector<load_target> load_targets(model_ref model) {
     for (auto& x : all)
       if (x.holder.storage() == t.storage() && x.names.front() != path) x.names.push_back(path);
   });
+  tensor_visitor numbers{&all, [](void*, tensor&, std::string const&) {}};
+  numbers.number = [](void* to, tensor memory, std::string const& path) {
+    static_cast<std::vector<load_target>*>(to)->push_back({{path}, std::move(memory), true});
+  };
+  model.visit(numbers);
   return all;
 }
 
@@ -291,9 +280,8 @@ inline status run_load(safetensors_file const& file, std::vector<load_target> co
 template <class Model>
 [[nodiscard]] status save(Model& model, std::string const& path, safetensors_metadata const& metadata = {}) {
   std::vector<named_tensor> all;
-  auto targets = detail::load_targets(detail::model_ref(model));
-  detail::add_kept_numbers(model, targets);
-  for (auto& t : targets) all.push_back({std::move(t.names.front()), std::move(t.holder)});
+  for (auto& t : detail::load_targets(detail::model_ref(model)))
+    all.push_back({std::move(t.names.front()), std::move(t.holder)});
   return write_safetensors(path, std::move(all), metadata);
 }
 
@@ -305,7 +293,6 @@ template <class Model>
   auto const file = safetensors_file::open(path);
   if (!file) return failure{file.message()};
   auto targets = detail::load_targets(detail::model_ref(model));
-  detail::add_kept_numbers(model, targets);
   detail::load_plan p;
   auto const names = detail::file_names::of(*file, options);
   if (!names) return failure{names.message()};

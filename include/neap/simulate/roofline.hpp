@@ -58,7 +58,8 @@ struct roofline : device_figures {
   template <class G>
   seconds_t given(G const& g, op_id o) const;
 
-  /// Some cores of a host: OpenBLAS at 100 GFLOP/s a core in f32, a spill file at 1 GB/s.
+  /// Some cores of a host: OpenBLAS at 100 GFLOP/s a core in f32, a spill file at 1 GB/s. Throws neap::error where
+  /// `threads` is less than 1.
   static roofline host(int threads);
   /// The yardstick of the exported PyTorch graphs, like an H100: 50 TFLOP/s in f32, 400 in 16 bits, 3 TB/s, 3 us a
   /// launch, no saturation; PCIe 5 beside it.

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <source_location>
@@ -49,27 +50,37 @@ struct loader_options {
 };
 
 /// Picks rows of a sample's tensors, which are the whole data, along axis 0. A row of -1 pads: it has zeros, and -100 where
-/// elements are i64 or i32, a target that cross_entropy leaves out.
+/// elements are i64 or i32, a target that cross_entropy leaves out. Another number is given by the tensor's path in the
+/// sample, as tokens that a table is indexed by need it: rows_of(std::pair{tokens, targets}, {{"0", 0}}).
 template <class Sample>
 class rows_of {
  public:
-  explicit rows_of(Sample all) : all_(std::move(all)) {
-    for_each_tensor(all_, [](tensor& x, std::string const&) {
+  explicit rows_of(Sample all, std::map<std::string, double> const& padding = {},
+                   std::source_location at = std::source_location::current())
+      : all_(std::move(all)) {
+    for_each_tensor(all_, [&](tensor& x, std::string const& path) {
       if (x.is_empty()) return;
       x = contiguous(x.detach());
       (void)x.ref();  // its memory is there before a thread reads it
+      auto const p = padding.find(path);
+      bool const is_target = x.element() == dtype::i64 || x.element() == dtype::i32;
+      padding_[path] = tensor::full({1}, p != padding.end() ? p->second : is_target ? -100 : 0, x.element());
+      (void)padding_[path].ref();
     });
+    for (auto const& [path, number] : padding)
+      if (!padding_.contains(path))
+        throw_error(at, {"loader: the sample has no tensor \"", path, "\" to pad with ", number});
   }
   Sample operator()(std::span<std::int64_t const> rows) const {
     Sample picked = all_;
-    for_each_tensor(picked, [&](tensor& x, std::string const&) {
-      if (!x.is_empty() && x.rank() > 0) x = pick(x, rows);
+    for_each_tensor(picked, [&](tensor& x, std::string const& path) {
+      if (!x.is_empty() && x.rank() > 0) x = pick(x, rows, padding_.at(path));
     });
     return picked;
   }
 
  private:
-  static tensor pick(tensor const& all, std::span<std::int64_t const> rows) {
+  static tensor pick(tensor const& all, std::span<std::int64_t const> rows, tensor const& padding) {
     auto type = all.type();
     auto const count = type.dims[0];
     type.dims[0] = static_cast<std::int64_t>(rows.size());
@@ -77,26 +88,22 @@ class rows_of {
     auto* to = made.storage()->data();
     auto const from = all.ref();
     auto const bytes = count > 0 ? static_cast<std::size_t>(all.type().bytes() / count) : 0;
+    auto const element = static_cast<std::size_t>(size_of(type.element));
     for (auto row : rows) {
       if (row >= count)
         throw_error(
             {"loader: row ", row, " of ", all.type(), ": the loader's number of rows is larger than the data's"});
       if (row >= 0)
         std::memcpy(to, static_cast<std::byte const*>(from.data) + static_cast<std::size_t>(row) * bytes, bytes);
-      else pad(to, bytes, type.element);
+      else
+        for (std::size_t i = 0; i < bytes; i += element) std::memcpy(to + i, padding.ref().data, element);
       to += bytes;
     }
     return made;
   }
-  static void pad(std::byte* to, std::size_t bytes, dtype t) {
-    auto const fill = [&]<class T>(T x) {
-      for (std::size_t i = 0; i < bytes / sizeof(T); ++i) std::memcpy(to + i * sizeof(T), &x, sizeof(T));
-    };
-    if (t == dtype::i64) fill(std::int64_t{-100});
-    else if (t == dtype::i32) fill(std::int32_t{-100});
-    else std::memset(to, 0, bytes);
-  }
+
   Sample all_;
+  std::map<std::string, tensor> padding_;  // an element for each tensor
 };
 
 /// `F` gives the batch of some rows, called with std::span<std::int64_t const>: rows_of, or a function that reads files. It

@@ -6,7 +6,7 @@
 //   neap::save(model, state, "run.safetensors").value();
 //   neap::load(model, state, "run.safetensors").value();   // in another process, before or after the step was made
 //
-// The file has the model's tensors as neap::save(model, path) writes them, and beside them
+// The file has the model's tensors and states as neap::save(model, path) writes them, and beside them
 //
 //   training_state/step        the number of steps taken
 //   training_state/loss_scale, training_state/good_steps   of a training in f16 (train/mixed.hpp)

@@ -14,7 +14,8 @@ namespace neap::inline v0 {
 
 /// softmax(scale q k^T) v by heads: q (b, h, t, d), k (b, n, s, d), v (b, n, s, e) -> (b, h, t, e); n divides h, and each
 /// head of keys serves h / n heads of queries. A scale of 0 means 1 / sqrt(d). {.causal = true}: the queries are the last t
-/// of the s tokens, and each sees its own key and those before it; where t < s (a cache of keys), by separate products.
+/// of the s tokens, and each sees its own key and those before it; where t < s (a cache of keys), by separate products,
+/// of bf16 and f16 in f32.
 tensor attention(tensor const& q, tensor const& k, tensor const& v, op::attention how = {},
                  std::source_location at = std::source_location::current());
 

@@ -18,7 +18,8 @@ NEAP_FUNC seconds_t roofline::of_work(double flops, double bytes, dtype type) co
 }
 
 NEAP_FUNC roofline roofline::host(int threads) {
-  auto const n = static_cast<double>(std::max(threads, 1));
+  if (threads < 1) throw_error({"roofline::host: takes at least one thread, got ", threads});
+  auto const n = static_cast<double>(threads);
   roofline r;
   r.set_rate(dtype::f32, 100e9 * n), r.set_rate(dtype::f64, 50e9 * n);
   r.bytes_per_second = std::min(10e9 * n, 80e9);

@@ -23,6 +23,11 @@ NEAP_FUNC tensor attention(tensor const& q, tensor const& k, tensor const& v, op
   place_scope const here(at, "attention");
   bool const by_heads = q.rank() == 4 && k.rank() == 4 && v.rank() == 4;
   if (how.causal && by_heads && detail::keys_before(q, k, "attention", at) > 0) {
+    auto const element = q.element();
+    if (is_low(element) && k.element() == element && v.element() == element && !context_access::precision()) {
+      auto const wide = [](tensor const& x) { return cast(x, dtype::f32); };
+      return cast(attention(wide(q), wide(k), wide(v), how, at), element);
+    }
     auto const heads = q.size(1), shared = k.size(1);
     if (heads == shared) return plain_attention(q, k, v, how);
     if (shared > 0 && heads % shared == 0) {

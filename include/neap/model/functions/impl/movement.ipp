@@ -246,12 +246,30 @@ NEAP_FUNC tensor repeat(tensor const& x, extents const& times, std::source_locat
   place_scope const here(at, "repeat");
   int const added = times.rank() - x.rank();
   if (added < 0) throw_error(context_access::place(at), {"repeat: ", x.type(), " has more axes than ", times});
-  shape apart, wide, all;  // each axis behind its own number of times
+  shape each;
+  int repeated = 0;
   for (int i = 0; i < times.rank(); ++i) {
     if (times[i] < 0)
       throw_error(context_access::place(at),
                   {"repeat: takes a number of at least 0 for each axis of ", x.type(), ", got ", times});
-    auto const n = i < added ? 1 : x.size(i - added);
+    each.push_back(i < added ? 1 : x.size(i - added));
+    repeated += times[i] != 1;
+  }
+  if (times.rank() + repeated > max_rank) {  // one axis after another
+    tensor y = reshape(contiguous(x), each);
+    for (int i = times.rank(); i-- > 0;) {
+      if (times[i] == 1) continue;
+      shape to = y.shape();
+      std::int64_t before = 1, row = 1;
+      for (int j = 0; j < to.rank(); ++j) (j < i ? before : row) *= to[j];
+      to[i] *= times[i];
+      y = reshape(broadcast_to(reshape(y, {before, 1, row}), {before, times[i], row}), to);
+    }
+    return y;
+  }
+  shape apart, wide, all;  // each axis behind its own number of times
+  for (int i = 0; i < times.rank(); ++i) {
+    auto const n = each[i];
     if (times[i] != 1) apart.push_back(1), wide.push_back(times[i]);
     apart.push_back(n), wide.push_back(n), all.push_back(n * times[i]);
   }
