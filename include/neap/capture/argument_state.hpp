@@ -45,9 +45,7 @@ inline std::int64_t reach(tensor_layout const& l) {
   return last + 1;
 }
 /// Whether graphs may take a part of this memory for all of it: no other part of the call's arguments has a use for it.
-inline bool may_be_window(tensor_storage const& s) {
-  return (s.role() == role::activation || s.role() == role::input) && !s.is_borrowed();
-}
+inline bool may_be_window(tensor_storage const& s) { return s.role() == role::activation || s.role() == role::input; }
 
 class argument_state final : public part_visitor {
  public:

@@ -317,7 +317,7 @@ class known_arguments final {
   }
   static bool is_part(tensor const& x) {
     auto const& s = *x.storage();
-    return may_be_window(s) && x.layout().is_dense() && x.layout().type.count() > 0 &&
+    return may_be_window(s) && !s.is_borrowed() && x.layout().is_dense() && x.layout().type.count() > 0 &&
            x.layout().type.count() < s.type().count();
   }
   static bool is_like(tensor const& x, tensor_place const& t) {
