@@ -26,7 +26,7 @@ def bert():
 
 
 CASES = {
-    "resnet": (resnet, lambda i: (torch.randn(4, 3, 48, 48), torch.randint(0, 8, (4,))), 0.9),
+    "resnet": (resnet, lambda i: (torch.randn(8, 3, 80, 80), torch.randint(0, 8, (8,))), 0.9),
     "bert": (bert, lambda i: (torch.randint(0, 128, (8, 32)),), 0.6),
 }
 
