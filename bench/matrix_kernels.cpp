@@ -7,7 +7,7 @@
 #include <neap/backend/kernels/attention.hpp>
 #include <neap/backend/kernels/conv2d.hpp>
 #include <neap/backend/kernels/matmul.hpp>
-#include <neap/ir/operators/attention.hpp>
+#include <neap/ir/operators/kernels/attention.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -6,6 +6,7 @@
 #include <neap/execute/executable.hpp>
 #include <neap/execute/plan_like.hpp>
 
+#include <neap/backend/kernels/conv2d.hpp>
 #include <neap/core/byte_block.hpp>
 #include <neap/core/philox.hpp>
 #include <neap/ir/editor.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <neap/backend/host.hpp>
-#include <neap/backend/math.hpp>
+#include <neap/core/math.hpp>
 #include <neap/cuda/backend.hpp>
 #include <neap/ir/operator.hpp>
 

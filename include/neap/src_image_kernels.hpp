@@ -2,6 +2,9 @@
 // compiled with NEAP_SEPARATE_COMPILATION (neap/src.hpp says more).
 #pragma once
 
+#include <neap/ir/operators/kernels/channel_norm.hpp>
+#include <neap/ir/operators/kernels/conv2d.hpp>
+#include <neap/ir/operators/kernels/image.hpp>
 #include <neap/model/image_kernels.hpp>
 #include <neap/model/kernels.hpp>
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <neap/backend/kernels/sort_positions.hpp>
+#include <neap/ir/operators/kernels/standard.hpp>
 #include <neap/model/image_kernels.hpp>
 #include <neap/model/kernels.hpp>
 

@@ -5,6 +5,7 @@
 //
 // Layers of one group may use each other, but not in a circle. `verify` stands apart: it knows core, ir and plan only.
 // `cuda` stands apart, too: it may use all layers but report, and no layer uses it.
+// Headers of `ir` declare kernels and include no backend; definitions are in ir/operators/kernels.
 // The rules are a function of a tree of includes, so that faults can be planted in trees made for it.
 #include <doctest/doctest.h>
 
@@ -27,7 +28,7 @@ std::map<std::string, int> const rank_of{
     {"solve", 5},   {"mutate", 6},  {"optimize", 7}, {"solve_blocks", 7}, {"rewrite", 7},  {"checkmate", 5},
     {"execute", 8}, {"report", 9},  {"cuda", 9}};
 
-/// "ir" of "neap/ir/kernels/gelu.hpp"; empty for the umbrellas directly in neap/.
+/// "ir" of "neap/ir/operators/kernels/gelu.hpp"; empty for the umbrellas directly in neap/.
 std::string layer_of(std::string const& header) {
   auto const from = header.find('/') + 1;
   auto const to = header.find('/', from);
@@ -39,6 +40,11 @@ std::string header_of(std::string name) {
   auto const at = name.find("/impl/");
   if (at != std::string::npos && name.ends_with(".ipp")) name.replace(at, 6, "/").replace(name.size() - 4, 4, ".hpp");
   return name;
+}
+
+/// Whether a header of ir may use the backend: operators' kernels do, and bodies that are compiled once.
+bool has_kernels(std::string const& header) {
+  return header.starts_with("neap/ir/operators/kernels/") || header.ends_with(".ipp");
 }
 
 /// Everything that `start` reaches, itself included.
@@ -101,6 +107,8 @@ std::vector<std::string> faults(tree const& t) {
       if (!t.contains(to)) out.push_back(arrow(header, to) + "no such header");
       auto const target = layer_of(to);
       if (umbrella || target == layer) continue;
+      if (layer == "ir" && target == "backend" && !has_kernels(header))
+        out.push_back(arrow(header, to) + "kernels are in neap/ir/operators/kernels");
       if (target.empty()) {
         out.push_back(arrow(header, to) + "a layer does not include an umbrella");
       } else if (target == "cuda" || (layer == "cuda" && target == "report")) {
@@ -132,7 +140,7 @@ std::vector<std::string> faults(tree const& t) {
     if (header == "neap/neap.hpp" && (reaches("neap/cuda") || reaches("cuda_runtime")))
       out.push_back("neap/neap.hpp reaches CUDA's headers, which need a toolkit");
     bool const for_cuda = header == "neap/cuda.hpp" || header.ends_with(".cuh") || layer_of(header) == "backend" ||
-                          layer_of(header) == "cuda" || header.starts_with("neap/ir/kernels/");
+                          layer_of(header) == "cuda" || header.starts_with("neap/ir/operators/kernels/");
     if (for_cuda && reaches("range/v3/")) out.push_back(header + " reaches range-v3, which nvcc does not compile");
   }
   return out;
@@ -208,16 +216,16 @@ TEST_CASE("planted faults are found, and nothing else is") {
   // A small library with every kind of arrow that is allowed.
   tree const good{
       {"neap/neap.hpp", {"neap/report/table.hpp", "neap/model/nn.hpp", "neap/verify/plan.hpp"}},
-      {"neap/cuda.hpp", {"neap/backend/block.hpp", "neap/ir/kernels/gelu.hpp", "neap/cuda/launch.cuh"}},
+      {"neap/cuda.hpp", {"neap/backend/block.hpp", "neap/ir/operators/kernels/gelu.hpp", "neap/cuda/launch.cuh"}},
       {"neap/cuda/launch.cuh", {"neap/backend/block.hpp", "neap/plan/schedule.hpp", "cuda_runtime_api.h"}},
       {"neap/core/id.hpp", {"cstdint"}},
       {"neap/backend/block.hpp", {"neap/core/id.hpp"}},
-      {"neap/ir/graph.hpp", {"neap/core/id.hpp", "neap/backend/block.hpp"}},
-      {"neap/ir/kernels/gelu.hpp", {"neap/backend/block.hpp"}},
+      {"neap/ir/graph.hpp", {"neap/core/id.hpp"}},
+      {"neap/ir/operators/kernels/gelu.hpp", {"neap/backend/block.hpp"}},
       {"neap/plan/schedule.hpp", {"neap/ir/graph.hpp"}},
       {"neap/verify/plan.hpp", {"neap/plan/schedule.hpp", "neap/core/id.hpp", "neap/ir/graph.hpp"}},
       {"neap/train/step.hpp", {"neap/model/nn.hpp"}},
-      {"neap/model/nn.hpp", {"neap/ir/graph.hpp"}},
+      {"neap/model/nn.hpp", {"neap/ir/graph.hpp", "neap/backend/block.hpp"}},
       {"neap/import/json.hpp", {"nlohmann/json.hpp", "zlib.h", "neap/ir/graph.hpp"}},
       {"neap/simulate/peak.hpp", {"neap/memory/greedy.hpp", "neap/train/step.hpp"}},
       {"neap/memory/greedy.hpp", {"neap/plan/schedule.hpp"}},
@@ -237,6 +245,7 @@ TEST_CASE("planted faults are found, and nothing else is") {
   };
   planted("neap/core/id.hpp", "neap/backend/block.hpp", "arrow to the right");
   planted("neap/ir/graph.hpp", "neap/plan/schedule.hpp", "arrow to the right");
+  planted("neap/ir/graph.hpp", "neap/backend/block.hpp", "kernels are in neap/ir/operators/kernels");
   planted("neap/model/nn.hpp", "neap/memory/greedy.hpp", "arrow to the right");
   planted("neap/simulate/peak.hpp", "neap/report/table.hpp", "arrow to the right");
   planted("neap/plan/schedule.hpp", "neap/verify/plan.hpp", "arrow to the right");
@@ -262,5 +271,6 @@ TEST_CASE("planted faults are found, and nothing else is") {
   planted("neap/core/id.hpp", "iostream", "writes to no stream");
   planted("neap/core/id.hpp", "range/v3/core.hpp", "neap/cuda.hpp reaches range-v3");
   planted("neap/backend/block.hpp", "range/v3/core.hpp", "neap/backend/block.hpp reaches range-v3");
-  planted("neap/ir/kernels/gelu.hpp", "range/v3/core.hpp", "neap/ir/kernels/gelu.hpp reaches range-v3");
+  planted("neap/ir/operators/kernels/gelu.hpp", "range/v3/core.hpp",
+          "neap/ir/operators/kernels/gelu.hpp reaches range-v3");
 }

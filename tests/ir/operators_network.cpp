@@ -6,6 +6,10 @@
 #include <neap/ir/operators/multinomial.hpp>
 #include <neap/ir/operators/picking.hpp>
 
+#include <neap/backend/kernels/conv2d.hpp>
+#include <neap/backend/kernels/dropout.hpp>
+#include <neap/backend/kernels/pool2d.hpp>
+
 #include "../support/message.hpp"
 #include "../support/operator_check.hpp"
 

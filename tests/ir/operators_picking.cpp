@@ -1,5 +1,7 @@
 #include <neap/ir/operators/picking.hpp>
 
+#include <neap/backend/kernels/indexed.hpp>
+#include <neap/backend/kernels/topk.hpp>
 #include <neap/ir/operators/loss.hpp>
 #include <neap/ir/operators/movement.hpp>
 #include <neap/ir/operators/multinomial.hpp>

@@ -1,5 +1,6 @@
 #include <neap/ir/operators/update.hpp>
 
+#include <neap/backend/kernels/optimizer.hpp>
 #include <neap/ir/operators/matmul_update.hpp>
 #include <neap/ir/verify.hpp>
 

@@ -1,7 +1,7 @@
 // A tensor in the memory of the simulated device, and what it was filled with.
 #pragma once
 
-#include <neap/backend/types.hpp>
+#include <neap/core/element.hpp>
 #include <neap/core/tensor_ref.hpp>
 #include <neap/cuda/check.hpp>
 #include <neap/cuda/memory.hpp>

@@ -1,7 +1,7 @@
 // What passes that fuse make of a graph, and plans of it that fuse, for tests of these passes and of the verifier.
 #pragma once
 
-#include <neap/backend/types.hpp>
+#include <neap/core/element.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/standard_operators.hpp>
 #include <neap/ir/verify.hpp>

@@ -5,6 +5,7 @@
 #include "elementwise_cases.hpp"
 #include "kernel_cases.hpp"
 
+#include <neap/backend/kernels/pool2d.hpp>
 #include <neap/ir/operators/dropout.hpp>
 #include <neap/ir/operators/image.hpp>
 #include <neap/ir/operators/multinomial.hpp>

@@ -12,7 +12,7 @@
 #pragma once
 
 #include <neap/backend/gemm_tiles.hpp>
-#include <neap/backend/types.hpp>
+#include <neap/core/element.hpp>
 
 #if defined(NEAP_GEMM_TILES) && NEAP_VECTORS_OF_16 == 512 && defined(__AMX_TILE__) && defined(__AMX_BF16__) && \
     defined(__linux__)

@@ -9,7 +9,7 @@
 #pragma once
 
 #include <neap/backend/gemm.hpp>
-#include <neap/backend/types.hpp>
+#include <neap/core/element.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <neap/backend/block.hpp>
-#include <neap/backend/types.hpp>
+#include <neap/core/element.hpp>
 #include <neap/core/tensor_ref.hpp>
 
 #include <cstddef>

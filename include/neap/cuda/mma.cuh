@@ -9,8 +9,8 @@
 //   C of both:                       c0, c1 row g, columns 2t, 2t+1; c2, c3 row g + 8.
 #pragma once
 
-#include <neap/backend/types.hpp>
 #include <neap/core/config.hpp>
+#include <neap/core/element.hpp>
 
 #include <cstdint>
 #include <type_traits>

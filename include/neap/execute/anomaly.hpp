@@ -4,7 +4,7 @@
 //   run(batch);   // throws: "the result of matmul blocks.3.up, f32[64,256], is nan at element 17 of 16384"
 #pragma once
 
-#include <neap/backend/types.hpp>
+#include <neap/core/element.hpp>
 #include <neap/core/tensor_ref.hpp>
 #include <neap/model/tensor.hpp>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <neap/backend/host.hpp>
-#include <neap/backend/types.hpp>
+#include <neap/core/element.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/separate_compilation.hpp>
 #include <neap/core/span_of.hpp>

@@ -27,6 +27,9 @@
 #include <neap/ir/operators/transfer.hpp>
 #include <neap/ir/operators/unary.hpp>
 #include <neap/ir/operators/update.hpp>
+#if defined(NEAP_ONE_FILE)  // operators bring their own kernels
+#include <neap/ir/operators/kernels/standard.hpp>
+#endif
 
 namespace neap::inline v0 {
 

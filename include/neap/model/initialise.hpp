@@ -4,7 +4,7 @@
 // interval when they are rounded to an element type: in [0, 1), none is 1. Those of f64 have 53 random bits.
 #pragma once
 
-#include <neap/backend/types.hpp>
+#include <neap/core/element.hpp>
 #include <neap/core/philox.hpp>
 #include <neap/core/tensor_type.hpp>
 

@@ -8,8 +8,14 @@
 #pragma once
 
 #include <neap/backend/host.hpp>
+#include <neap/backend/kernels/copy.hpp>
 #include <neap/ir/operator.hpp>
+#include <neap/ir/operators/kernels/common.hpp>
+#include <neap/ir/operators/kernels/unary.hpp>
 #include <neap/ir/standard_operators.hpp>
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/ir/operators/kernels/standard.hpp>
+#endif
 
 #include <array>
 #include <type_traits>

@@ -10,7 +10,7 @@
 // and skipped_steps(), of a trainer run.state().
 #pragma once
 
-#include <neap/backend/types.hpp>
+#include <neap/core/element.hpp>
 #include <neap/model/context.hpp>
 
 #include <cstdint>

@@ -11,8 +11,8 @@
 #include <neap/backend/gemm_low.hpp>
 #include <neap/backend/kernels/attention_products.hpp>
 #include <neap/backend/kernels/conv2d_tiles.hpp>
-#include <neap/backend/math.hpp>
-#include <neap/backend/types.hpp>
+#include <neap/core/element.hpp>
+#include <neap/core/math.hpp>
 #include <neap/core/tensor_ref.hpp>
 
 #include <algorithm>

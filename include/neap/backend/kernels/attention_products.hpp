@@ -5,7 +5,7 @@
 #pragma once
 
 #include <neap/backend/gemm.hpp>
-#include <neap/backend/types.hpp>
+#include <neap/core/element.hpp>
 
 #include <cstdint>
 #include <type_traits>

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <neap/backend/host.hpp>
-#include <neap/backend/math.hpp>
 #include <neap/backend/rows.hpp>
+#include <neap/core/math.hpp>
 
 #include <cstdint>
 

@@ -19,8 +19,9 @@
 #include <neap/backend/kernels/conv2d_taps.hpp>
 #include <neap/backend/kernels/conv2d_tiles.hpp>
 #include <neap/backend/kernels/conv2d_winograd.hpp>
-#include <neap/backend/types.hpp>
+#include <neap/core/element.hpp>
 #include <neap/core/error.hpp>
+#include <neap/core/kernel_options.hpp>
 #include <neap/core/tensor_ref.hpp>
 
 #include <algorithm>
@@ -32,13 +33,6 @@
 #include <type_traits>
 
 namespace neap::inline v0 {
-
-struct conv2d_options {  // (rows, columns)
-  std::array<std::int64_t, 2> stride{1, 1};
-  std::array<std::int64_t, 2> padding{0, 0};
-  std::array<std::int64_t, 2> dilation{1, 1};
-  std::int64_t groups = 1;
-};
 
 /// The shape [N, O, OH, OW] of conv2d of x [N, C, H, W] with w [O, C / groups, KH, KW]; throws neap::error.
 inline shape conv2d_shape(shape const& x, shape const& w, conv2d_options const& o = {}) {

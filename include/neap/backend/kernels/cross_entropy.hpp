@@ -6,17 +6,15 @@
 
 #include <neap/backend/host.hpp>
 #include <neap/backend/kernels/elementwise.hpp>
-#include <neap/backend/math.hpp>
 #include <neap/backend/rows.hpp>
+#include <neap/core/math.hpp>
+#include <neap/core/kernel_options.hpp>
 #include <neap/core/units.hpp>
 
 #include <cstdint>
 #include <string>
 
 namespace neap::inline v0 {
-
-/// What becomes of the losses of the rows or elements.
-enum class loss_reduction : std::uint8_t { none, mean, sum };
 
 namespace detail {
 

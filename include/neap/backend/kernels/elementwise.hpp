@@ -5,8 +5,8 @@
 
 #include <neap/backend/device_backend.hpp>
 #include <neap/backend/host.hpp>
-#include <neap/backend/math.hpp>
 #include <neap/backend/strided.hpp>
+#include <neap/core/math.hpp>
 
 #include <array>
 #include <cstdint>

@@ -4,8 +4,8 @@
 
 #include <neap/backend/host.hpp>
 #include <neap/backend/kernels/batch_norm.hpp>
-#include <neap/backend/math.hpp>
 #include <neap/backend/rows.hpp>
+#include <neap/core/math.hpp>
 #include <neap/core/units.hpp>
 
 #include <cstddef>

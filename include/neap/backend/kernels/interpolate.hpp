@@ -4,8 +4,9 @@
 
 #include <neap/backend/host.hpp>
 #include <neap/backend/kernels/tile_of_sums.hpp>
-#include <neap/backend/types.hpp>
+#include <neap/core/element.hpp>
 #include <neap/core/error.hpp>
+#include <neap/core/kernel_options.hpp>
 #include <neap/core/tensor_ref.hpp>
 
 #include <algorithm>
@@ -15,13 +16,6 @@
 #include <type_traits>
 
 namespace neap::inline v0 {
-
-enum class interpolation : std::uint8_t { nearest, bilinear };
-
-struct interpolate_options {
-  interpolation mode = interpolation::nearest;
-  bool align_corners = false;  // bilinear: corner pixels' centres coincide, else the images' borders
-};
 
 namespace detail {
 

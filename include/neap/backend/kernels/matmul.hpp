@@ -3,7 +3,7 @@
 #pragma once
 
 #include <neap/backend/gemm_low.hpp>
-#include <neap/backend/types.hpp>
+#include <neap/core/element.hpp>
 #include <neap/core/tensor_ref.hpp>
 
 #include <algorithm>

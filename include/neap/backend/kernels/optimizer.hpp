@@ -5,8 +5,8 @@
 
 #include <neap/backend/host.hpp>
 #include <neap/backend/kernels/elementwise.hpp>
-#include <neap/backend/math.hpp>
 #include <neap/backend/rows.hpp>
+#include <neap/core/math.hpp>
 #include <neap/core/units.hpp>
 
 #include <array>

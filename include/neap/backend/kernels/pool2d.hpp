@@ -7,8 +7,9 @@
 #include <neap/backend/every_other.hpp>
 #include <neap/backend/host.hpp>
 #include <neap/backend/kernels/tile_of_sums.hpp>
-#include <neap/backend/types.hpp>
+#include <neap/core/element.hpp>
 #include <neap/core/error.hpp>
+#include <neap/core/kernel_options.hpp>
 #include <neap/core/tensor_ref.hpp>
 
 #include <algorithm>
@@ -19,13 +20,6 @@
 #include <string>
 
 namespace neap::inline v0 {
-
-struct pool2d_options {  // (rows, columns)
-  std::array<std::int64_t, 2> window{2, 2};
-  std::array<std::int64_t, 2> stride{2, 2};
-  std::array<std::int64_t, 2> padding{0, 0};  // at most half a window
-  bool count_padding = true;                  // averages divide by the whole padded window, else by what lies inside
-};
 
 /// The shape of pooling [N, C, H, W]: extents are rounded down; throws neap::error.
 inline shape pool2d_shape(shape const& x, pool2d_options const& o) {

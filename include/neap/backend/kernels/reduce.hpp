@@ -6,6 +6,7 @@
 
 #include <neap/backend/host.hpp>
 #include <neap/backend/strided.hpp>
+#include <neap/core/kernel_options.hpp>
 #include <neap/core/units.hpp>
 
 #include <algorithm>
@@ -14,8 +15,6 @@
 #include <span>
 
 namespace neap::inline v0 {
-
-enum class reduction : std::uint8_t { sum, mean, max, min, product };
 
 namespace detail {
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <neap/backend/block.hpp>
-#include <neap/backend/math.hpp>
-#include <neap/backend/types.hpp>
+#include <neap/core/element.hpp>
+#include <neap/core/math.hpp>
 #include <neap/cuda/kernels/attention_problem.cuh>
 
 #if defined(__CUDACC__)

@@ -4,8 +4,8 @@
 
 #include <neap/backend/block.hpp>
 #include <neap/backend/kernels/attention.hpp>
-#include <neap/backend/types.hpp>
 #include <neap/core/config.hpp>
+#include <neap/core/element.hpp>
 #include <neap/core/tensor_ref.hpp>
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // warp, of bf16 and f16 by mma.sync.m16n8k16 and of f32 by three products in tf32 (m16n8k8, cuda/mma.cuh).
 #pragma once
 
-#include <neap/backend/types.hpp>
+#include <neap/core/element.hpp>
 #include <neap/cuda/mma.cuh>
 
 #include <cstdint>

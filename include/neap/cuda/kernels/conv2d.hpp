@@ -18,7 +18,7 @@
 
 #include <neap/backend/kernels/conv2d.hpp>
 #include <neap/backend/strided.hpp>
-#include <neap/backend/types.hpp>
+#include <neap/core/element.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/tensor_ref.hpp>
 #include <neap/core/units.hpp>

@@ -6,7 +6,7 @@
 #include <neap/cuda/grid.hpp>
 #include <neap/cuda/kernels/index_space.cuh>
 #include <neap/cuda/kernels/packs.cuh>
-#include <neap/ir/operators/dropout.hpp>
+#include <neap/ir/operators/kernels/dropout.hpp>
 
 #include <cstddef>
 #include <cstdint>

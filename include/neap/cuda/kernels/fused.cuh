@@ -7,7 +7,7 @@
 #pragma once
 
 #include <neap/cuda/kernels/elementwise.cuh>
-#include <neap/ir/operators/fused.hpp>
+#include <neap/ir/operators/kernels/fused.hpp>
 
 #include <array>
 #include <cstddef>

@@ -5,8 +5,8 @@
 #pragma once
 
 #include <neap/backend/device_backend.hpp>
-#include <neap/ir/operators/channel_blocks.hpp>
-#include <neap/ir/operators/fused_rows.hpp>
+#include <neap/ir/operators/kernels/channel_blocks.hpp>
+#include <neap/ir/operators/kernels/fused_rows.hpp>
 
 #include <cstddef>
 #include <cstdint>

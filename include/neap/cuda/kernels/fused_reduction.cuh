@@ -8,7 +8,7 @@
 
 #include <neap/cuda/kernels/fused.cuh>
 #include <neap/cuda/kernels/reduce.cuh>
-#include <neap/ir/operators/fused_reduction.hpp>
+#include <neap/ir/operators/kernels/fused_reduction.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -7,7 +7,7 @@
 
 #include <neap/cuda/kernels/fused.cuh>
 #include <neap/cuda/kernels/fused_channels.cuh>
-#include <neap/ir/operators/fused_rows.hpp>
+#include <neap/ir/operators/kernels/fused_rows.hpp>
 
 #include <cstdint>
 #include <span>

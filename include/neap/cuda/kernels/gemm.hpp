@@ -21,8 +21,8 @@
 
 #include <neap/backend/kernels/matmul.hpp>
 #include <neap/backend/strided.hpp>
-#include <neap/backend/types.hpp>
 #include <neap/core/config.hpp>
+#include <neap/core/element.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/tensor_ref.hpp>
 #include <neap/core/units.hpp>

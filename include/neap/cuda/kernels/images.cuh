@@ -6,7 +6,7 @@
 #include <neap/backend/device_backend.hpp>
 #include <neap/cuda/grid.hpp>
 #include <neap/cuda/kernels/index_space.cuh>
-#include <neap/ir/operators/image.hpp>
+#include <neap/ir/operators/kernels/image.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -6,9 +6,9 @@
 #include <neap/backend/device_backend.hpp>
 #include <neap/cuda/grid.hpp>
 #include <neap/cuda/kernels/index_space.cuh>
-#include <neap/ir/operators/multinomial.hpp>
-#include <neap/ir/operators/picking.hpp>
-#include <neap/ir/operators/reduction.hpp>
+#include <neap/ir/operators/kernels/multinomial.hpp>
+#include <neap/ir/operators/kernels/picking.hpp>
+#include <neap/ir/operators/kernels/reduction.hpp>
 
 #include <algorithm>
 #include <cmath>

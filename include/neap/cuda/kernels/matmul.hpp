@@ -5,8 +5,8 @@
 #include <neap/cuda/device_backend.hpp>
 #include <neap/cuda/kernels/gemm.hpp>
 #include <neap/cuda/products.hpp>
-#include <neap/ir/operators/matmul.hpp>
-#include <neap/ir/operators/matmul_update.hpp>
+#include <neap/ir/operators/kernels/matmul.hpp>
+#include <neap/ir/operators/kernels/matmul_update.hpp>
 
 #include <cstddef>
 #include <cstdint>

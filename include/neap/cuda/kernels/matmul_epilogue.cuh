@@ -6,7 +6,7 @@
 #include <neap/cuda/kernels/fused.cuh>
 #include <neap/cuda/kernels/matmul.hpp>
 #include <neap/cuda/kernels/reduce.cuh>
-#include <neap/ir/operators/matmul_epilogue.hpp>
+#include <neap/ir/operators/kernels/matmul_epilogue.hpp>
 
 #include <algorithm>
 #include <cstddef>

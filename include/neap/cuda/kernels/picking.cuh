@@ -10,7 +10,7 @@
 #include <neap/cuda/kernels/copy.cuh>
 #include <neap/cuda/kernels/index_space.cuh>
 #include <neap/cuda/kernels/packs.cuh>
-#include <neap/ir/operators/picking.hpp>
+#include <neap/ir/operators/kernels/picking.hpp>
 
 #if defined(__CUDACC__)
 #include <neap/cuda/check.hpp>

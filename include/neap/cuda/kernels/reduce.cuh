@@ -8,7 +8,7 @@
 #include <neap/backend/kernels/reduce.hpp>
 #include <neap/cuda/kernels/index_space.cuh>
 #include <neap/cuda/kernels/packs.cuh>
-#include <neap/ir/operators/reduction.hpp>
+#include <neap/ir/operators/kernels/reduction.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -15,3 +15,4 @@
 #include <neap/cuda/kernels/reduce.cuh>
 #include <neap/cuda/kernels/update.cuh>
 #include <neap/cuda/kernels/update_many.cuh>
+#include <neap/ir/operators/kernels/standard.hpp>

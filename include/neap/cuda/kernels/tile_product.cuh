@@ -5,7 +5,7 @@
 // multiplies tiles: step(shared, place_a, place_b), then for_each gives the sums.
 #pragma once
 
-#include <neap/backend/types.hpp>
+#include <neap/core/element.hpp>
 #include <neap/cuda/mma.cuh>
 
 #include <cstdint>

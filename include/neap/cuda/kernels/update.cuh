@@ -4,7 +4,7 @@
 
 #include <neap/backend/device_backend.hpp>
 #include <neap/cuda/kernels/elementwise.cuh>
-#include <neap/ir/operators/update.hpp>
+#include <neap/ir/operators/kernels/update.hpp>
 
 #include <array>
 #include <cmath>

@@ -2,7 +2,6 @@
 // number a row.
 #pragma once
 
-#include <neap/backend/kernels/attention.hpp>
 #include <neap/ir/operators/by_f32.hpp>
 #include <neap/ir/operators/row_norm.hpp>
 #include <neap/ir/operators/threads.hpp>
@@ -21,10 +20,6 @@ void require_attention(shape_context& c, int q, bool causal);
 double attention_products(tensor_type const& q, tensor_type const& v, bool causal);
 /// Batches, and heads where keys have as many as queries.
 void relate_heads(dim_context& c, int q, int inputs);
-/// Whether operands are widened to f32: f16, and bf16 but where it runs on matrix units.
-inline bool widens_attention(tensor_ref const& q, tensor_ref const& k, tensor_ref const& v) {
-  return is_low(q.element) && !(q.element == dtype::bf16 && attention_on_units(q.dims, k.dims, v.dims));
-}
 }  // namespace detail
 
 /// dy, q, k, v, y, lse, [dlse] -> dq, dk, dv.
@@ -58,22 +53,9 @@ struct attention {
   void gradient(gradient_context& c) const;
 };
 template <std::same_as<host_backend> Backend>
-void run(Backend& b, attention const& op, kernel_arguments const& a) {
-  if (detail::widens_attention(a.in[0], a.in[1], a.in[2]))
-    return detail::run_widened(b, a, {}, [&](kernel_arguments const& wide, bool) { run(b, op, wide); });
-  detail::on_planned_threads(b, [&](host_backend& at) {
-    neap::attention(at, a.in[0], a.in[1], a.in[2], a.out[0], a.out[1], {op.causal, op.scale}, a.workspace);
-  });
-}
+void run(Backend& b, attention const& op, kernel_arguments const& a);
 template <std::same_as<host_backend> Backend>
-void run(Backend& b, attention_grad const& op, kernel_arguments const& a) {
-  if (detail::widens_attention(a.in[1], a.in[2], a.in[3]))
-    return detail::run_widened(b, a, {}, [&](kernel_arguments const& wide, bool) { run(b, op, wide); });
-  detail::on_planned_threads(b, [&](host_backend& at) {
-    neap::attention_gradient(at, a.in[1], a.in[2], a.in[3], a.in[4], a.in[5], a.in[0], a.out[0], a.out[1], a.out[2],
-                             {op.causal, op.scale}, a.workspace, detail::optional(a.in, 6));
-  });
-}
+void run(Backend& b, attention_grad const& op, kernel_arguments const& a);
 
 }  // namespace neap::inline v0::op
 

@@ -62,9 +62,7 @@ struct where {
   void gradient(gradient_context& c) const;
 };
 template <class Backend>
-void run(Backend& b, where const&, kernel_arguments const& a) {
-  neap::where(b, a.out[0], a.in[0], a.in[1], a.in[2]);
-}
+void run(Backend& b, where const&, kernel_arguments const& a);
 
 namespace detail {
 /// The gradient of a choice between two tensors goes to the one that was taken; to the first where they are equal.

@@ -4,11 +4,10 @@
 // any number of threads. Sums over samples (gradients of weights) go on in f32 from one group of samples to the next.
 #pragma once
 
-#include <neap/backend/kernels/elementwise.hpp>
-#include <neap/core/span_of.hpp>
+#include <neap/core/tensor_type.hpp>
+#include <neap/core/units.hpp>
 #include <neap/ir/operator.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -37,33 +36,7 @@ class widened_arguments {
 
   /// Calls kernel(arguments of a group, whether it adds to the outputs) for all groups in turn.
   template <class Backend, class Kernel>
-  void run(Backend& b, kernel_arguments const& a, Kernel const& kernel) const {
-    auto* const memory = static_cast<std::byte*>(a.workspace);
-    auto const given = [&](std::size_t i) -> tensor_ref const& { return i < inputs_ ? a.in[i] : a.out[i - inputs_]; };
-    auto const is_wide = [&](std::size_t i) { return given(i).data && neap::is_low(given(i).element); };
-    std::array<tensor_ref, most> now;
-    for (std::int64_t begin = 0; begin < samples_ || begin == 0; begin += group_) {
-      std::int64_t const count = std::min(group_, samples_ - begin);
-      auto const slice = [&](std::size_t i) {
-        auto t = given(i);
-        if (!t.data || !has_samples(i)) return t;
-        t.data = static_cast<std::byte*>(t.data) + begin * t.strides[0] * size_of(t.element);
-        t.dims[0] = count;
-        return t;
-      };
-      for (std::size_t i = 0; i < count_; ++i) {
-        now[i] = slice(i);
-        if (!is_wide(i)) continue;
-        auto const type = of_group(i, count);
-        now[i] = {memory + places_[i], dtype::f32, type.dims, dense_strides(type.dims)};
-        if (i < inputs_ && (has_samples(i) || begin == 0)) neap::cast(b, now[i], slice(i));
-      }
-      auto const all = span_of(now.data(), count_);
-      kernel(kernel_arguments{all.first(inputs_), all.subspan(inputs_), memory + bytes_}, begin > 0);
-      for (std::size_t i = inputs_; i < count_; ++i)
-        if (is_wide(i) && (has_samples(i) || begin + group_ >= samples_)) neap::cast(b, slice(i), now[i]);
-    }
-  }
+  void run(Backend& b, kernel_arguments const& a, Kernel const& kernel) const;
 
  private:
   void add(tensor_type const& t, bool input);
@@ -80,11 +53,6 @@ class widened_arguments {
   bytes_t bytes_ = 0;
 };
 
-/// Runs kernel(arguments, whether it adds to the outputs), which computes in f32, by groups of samples.
-template <class Backend, class Kernel>
-void run_widened(Backend& b, kernel_arguments const& a, shared_arguments shared, Kernel const& kernel) {
-  widened_arguments(a, shared).run(b, a, kernel);
-}
 /// Bytes of workspace of an op on bf16 or f16; `own(context)` are those of its kernel on f32.
 template <class Own>
 bytes_t widened_workspace(work_context const& c, shared_arguments shared, Own const& own) {

@@ -2,8 +2,6 @@
 // for inference are moved by an operator of its own, so that the normalisation itself stays pure and may be recomputed.
 #pragma once
 
-#include <neap/backend/kernels/batch_norm.hpp>
-#include <neap/backend/kernels/group_norm.hpp>
 #include <neap/ir/operators/binary.hpp>
 #include <neap/ir/operators/reduction.hpp>
 #include <neap/ir/operators/row_norm.hpp>
@@ -27,7 +25,7 @@ struct batch_norm_grad {
   static constexpr double flops = 12;
   void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_channels(c); }
-  bytes_t workspace(work_context const& c) const { return neap::batch_norm_workspace(c.in[1].type); }
+  bytes_t workspace(work_context const& c) const;
 };
 /// g, x, mean, rstd, w, b -> dx, dw, db of relu(batch_norm(x)), and relu(batch_norm(x)) once more if `gives_result`: who
 /// keeps x need not keep what was made of it (train/activation_recovery.hpp).
@@ -39,7 +37,7 @@ struct batch_norm_relu_grad {
   static constexpr auto attributes() { return std::array{field<&batch_norm_relu_grad::gives_result>("gives_result")}; }
   void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_channels(c); }
-  bytes_t workspace(work_context const& c) const { return neap::batch_norm_workspace(c.in[1].type); }
+  bytes_t workspace(work_context const& c) const;
 };
 /// x [N, C, ...], [w [C], [b [C]]] -> y normalised by the batch's statistics; mean [C] and rstd [C] (Ioffe and Szegedy
 /// 2015).
@@ -54,21 +52,12 @@ struct batch_norm {
   void gradient(gradient_context& c) const;
 };
 template <class Backend>
-void run(Backend& b, batch_norm const& op, kernel_arguments const& a) {
-  neap::batch_norm(b, a.out[0], a.out[1], a.out[2], a.in[0], detail::optional(a.in, 1), detail::optional(a.in, 2),
-                   op.eps);
-}
+void run(Backend& b, batch_norm const& op, kernel_arguments const& a);
 template <class Backend>
-void run(Backend& b, batch_norm_grad const&, kernel_arguments const& a) {
-  neap::batch_norm_backward(b, a.out[0], detail::optional(a.out, 1), detail::optional(a.out, 2), a.in[0], a.in[1],
-                            a.in[2], a.in[3], detail::optional(a.in, 4), a.workspace);
-}
+void run(Backend& b, batch_norm_grad const&, kernel_arguments const& a);
 
 template <class Backend>
-void run(Backend& b, batch_norm_relu_grad const&, kernel_arguments const& a) {
-  neap::batch_norm_relu_backward(b, a.out[0], a.out[1], a.out[2], detail::optional(a.out, 3), a.in[0], a.in[1], a.in[2],
-                                 a.in[3], a.in[4], a.in[5], a.workspace);
-}
+void run(Backend& b, batch_norm_relu_grad const&, kernel_arguments const& a);
 
 /// running mean, running variance, mean, rstd -> the first two, moved in place towards the batch's by `momentum`; the
 /// variance's unbiased estimate from `count` elements a channel is used.
@@ -94,11 +83,7 @@ struct running_average {
 };
 }  // namespace detail
 template <class Backend>
-void run(Backend& b, batch_norm_update const& op, kernel_arguments const& a) {
-  double const n = static_cast<double>(op.count);
-  neap::map(b, detail::running_average{op.momentum, op.eps, op.count > 1 ? n / (n - 1) : 1.0},
-            std::array<tensor_ref, 2>{a.in[0], a.in[1]}, a.in[0], a.in[1], a.in[2], a.in[3]);
-}
+void run(Backend& b, batch_norm_update const& op, kernel_arguments const& a);
 
 /// x, mean [C], variance [C], [w, [b]] -> y = (x - mean) / sqrt(variance + eps) * w + b with given statistics. Differentiable
 /// in x, w and b; the statistics are taken as constants.
@@ -110,14 +95,11 @@ struct batch_norm_inference {
   static constexpr auto attributes() { return std::array{field<&batch_norm_inference::eps>("eps")}; }
   void infer(shape_context& c) const;
   void relate(dim_context& c) const;
-  bytes_t workspace(work_context const& c) const { return neap::batch_norm_workspace(c.in[0].type); }
+  bytes_t workspace(work_context const& c) const;
   void gradient(gradient_context& c) const;
 };
 template <class Backend>
-void run(Backend& b, batch_norm_inference const& op, kernel_arguments const& a) {
-  neap::batch_norm_inference(b, a.out[0], a.in[0], a.in[1], a.in[2], detail::optional(a.in, 3),
-                             detail::optional(a.in, 4), op.eps, a.workspace);
-}
+void run(Backend& b, batch_norm_inference const& op, kernel_arguments const& a);
 
 /// g, x, mean, rstd, [w] -> dx, [dw, db].
 struct group_norm_grad {
@@ -128,7 +110,7 @@ struct group_norm_grad {
   static constexpr auto attributes() { return std::array{field<&group_norm_grad::groups>("groups")}; }
   void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_samples(c, 4, 1); }
-  bytes_t workspace(work_context const& c) const { return neap::group_norm_backward_workspace(c.in[1].type); }
+  bytes_t workspace(work_context const& c) const;
 };
 /// x [N, C, ...], [w [C], [b [C]]] -> y normalised over each sample's groups of channels; mean and rstd [N, groups] (Wu
 /// and He 2018).
@@ -146,15 +128,9 @@ struct group_norm {
   void gradient(gradient_context& c) const;
 };
 template <class Backend>
-void run(Backend& b, group_norm const& op, kernel_arguments const& a) {
-  neap::group_norm(b, a.out[0], a.out[1], a.out[2], a.in[0], detail::optional(a.in, 1), detail::optional(a.in, 2),
-                   op.groups, op.eps);
-}
+void run(Backend& b, group_norm const& op, kernel_arguments const& a);
 template <class Backend>
-void run(Backend& b, group_norm_grad const& op, kernel_arguments const& a) {
-  neap::group_norm_backward(b, a.out[0], detail::optional(a.out, 1), detail::optional(a.out, 2), a.in[0], a.in[1],
-                            a.in[2], a.in[3], detail::optional(a.in, 4), op.groups, a.workspace);
-}
+void run(Backend& b, group_norm_grad const& op, kernel_arguments const& a);
 
 }  // namespace neap::inline v0::op
 

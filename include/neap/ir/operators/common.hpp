@@ -2,7 +2,9 @@
 // is a scalar function to its kernel.
 #pragma once
 
-#include <neap/backend/kernels/elementwise.hpp>
+#include <neap/core/config.hpp>
+#include <neap/core/element.hpp>
+#include <neap/core/tensor_ref.hpp>
 #include <neap/ir/operator.hpp>
 
 #include <algorithm>
@@ -82,12 +84,7 @@ concept scalar_operator = requires {
 };
 
 template <class Backend, scalar_operator Op>
-void run(Backend& b, Op const& op, kernel_arguments const& a) {
-  if constexpr (Op::map_inputs == 1) neap::map(b, op, a.out[0], a.in[0]);
-  else if constexpr (Op::map_inputs == 2) neap::map(b, op, a.out[0], a.in[0], a.in[1]);
-  else if constexpr (Op::map_inputs == 3) neap::map(b, op, a.out[0], a.in[0], a.in[1], a.in[2]);
-  else neap::map(b, op, a.out[0], a.in[0], a.in[1], a.in[2], a.in[3]);
-}
+void run(Backend& b, Op const& op, kernel_arguments const& a);
 
 /// Facets of a scalar function of N inputs of one element type, broadcast to one shape.
 template <int N, bool Floating>

@@ -4,7 +4,6 @@
 // there, so only the first axis is cut (of those that are longer than 1).
 #pragma once
 
-#include <neap/backend/kernels/dropout.hpp>
 #include <neap/ir/operators/update.hpp>
 
 namespace neap::inline v0::op {
@@ -47,13 +46,8 @@ struct dropout {
 };
 #undef NEAP_DROPOUT_FACETS
 template <class Backend>
-void run(Backend& b, dropout const& op, kernel_arguments const& a) {
-  neap::dropout(b, a.out[0], a.in[0], static_cast<std::uint64_t>(op.key),
-                static_cast<std::uint64_t>(*a.in[1].as<std::int64_t const>()), op.p, {}, op.first);
-}
+void run(Backend& b, dropout const& op, kernel_arguments const& a);
 template <class Backend>
-void run(Backend& b, dropout_grad const& op, kernel_arguments const& a) {
-  run(b, dropout{op.p, op.key, op.first}, a);
-}
+void run(Backend& b, dropout_grad const& op, kernel_arguments const& a);
 
 }  // namespace neap::inline v0::op

@@ -1,8 +1,7 @@
 // Pooling and resizing of images [N, C, H, W]. Planes do not depend on one another, so samples and channels may be cut.
 #pragma once
 
-#include <neap/backend/kernels/interpolate.hpp>
-#include <neap/backend/kernels/pool2d.hpp>
+#include <neap/core/kernel_options.hpp>
 #include <neap/ir/operators/by_f32.hpp>
 #include <neap/ir/operators/movement.hpp>
 
@@ -23,12 +22,6 @@ shape pool_result(shape_context& c, shape const& x, pool2d_options const& o);
 void require_windows(shape_context& c, extents const& window, extents const& stride, extents const& padding);
 /// Those of f32 and f64 need none.
 bytes_t images_workspace(work_context const& c);
-/// kernel(arguments), by way of f32 where they are bf16 or f16.
-template <class Backend, class Kernel>
-void run_images(Backend& b, kernel_arguments const& a, Kernel const& kernel) {
-  if (!is_low(a.out[0].element)) return kernel(a);
-  run_widened(b, a, {}, [&](kernel_arguments const& wide, bool) { kernel(wide); });
-}
 bool resizable(shape const& dims, shape const& small);
 interpolate_options resize_options(bool bilinear, bool align_corners);
 }  // namespace detail
@@ -147,49 +140,21 @@ struct interpolate {
 };
 
 template <std::same_as<host_backend> Backend>
-void run(Backend& b, max_pool2d const& op, kernel_arguments const& given) {
-  detail::run_images(b, given, [&](kernel_arguments const& a) {
-    neap::max_pool2d(b, a.in[0], a.out[0], a.out[1], detail::pool_of(op));
-  });
-}
+void run(Backend& b, max_pool2d const& op, kernel_arguments const& given);
 template <std::same_as<host_backend> Backend>
-void run(Backend& b, max_pool2d_grad const& op, kernel_arguments const& given) {
-  detail::run_images(b, given, [&](kernel_arguments const& a) {
-    neap::max_pool2d_gradient(b, a.in[0], a.in[1], a.out[0], detail::pool_of(op));
-  });
-}
+void run(Backend& b, max_pool2d_grad const& op, kernel_arguments const& given);
 template <std::same_as<host_backend> Backend>
-void run(Backend& b, avg_pool2d const& op, kernel_arguments const& given) {
-  detail::run_images(b, given,
-                     [&](kernel_arguments const& a) { neap::avg_pool2d(b, a.in[0], a.out[0], detail::pool_of(op)); });
-}
+void run(Backend& b, avg_pool2d const& op, kernel_arguments const& given);
 template <std::same_as<host_backend> Backend>
-void run(Backend& b, avg_pool2d_grad const& op, kernel_arguments const& given) {
-  detail::run_images(b, given, [&](kernel_arguments const& a) {
-    neap::avg_pool2d_gradient(b, a.in[0], a.out[0], detail::pool_of(op));
-  });
-}
+void run(Backend& b, avg_pool2d_grad const& op, kernel_arguments const& given);
 template <std::same_as<host_backend> Backend>
-void run(Backend& b, adaptive_avg_pool2d const&, kernel_arguments const& given) {
-  detail::run_images(b, given, [&](kernel_arguments const& a) { neap::adaptive_avg_pool2d(b, a.in[0], a.out[0]); });
-}
+void run(Backend& b, adaptive_avg_pool2d const&, kernel_arguments const& given);
 template <std::same_as<host_backend> Backend>
-void run(Backend& b, adaptive_avg_pool2d_grad const&, kernel_arguments const& given) {
-  detail::run_images(b, given,
-                     [&](kernel_arguments const& a) { neap::adaptive_avg_pool2d_gradient(b, a.in[0], a.out[0]); });
-}
+void run(Backend& b, adaptive_avg_pool2d_grad const&, kernel_arguments const& given);
 template <std::same_as<host_backend> Backend>
-void run(Backend& b, interpolate const& op, kernel_arguments const& given) {
-  detail::run_images(b, given, [&](kernel_arguments const& a) {
-    neap::interpolate(b, a.in[0], a.out[0], detail::resize_options(op.bilinear, op.align_corners));
-  });
-}
+void run(Backend& b, interpolate const& op, kernel_arguments const& given);
 template <std::same_as<host_backend> Backend>
-void run(Backend& b, interpolate_grad const& op, kernel_arguments const& given) {
-  detail::run_images(b, given, [&](kernel_arguments const& a) {
-    neap::interpolate_gradient(b, a.in[0], a.out[0], detail::resize_options(op.bilinear, op.align_corners));
-  });
-}
+void run(Backend& b, interpolate_grad const& op, kernel_arguments const& given);
 
 }  // namespace neap::inline v0::op
 

@@ -3,7 +3,6 @@
 // keeps one number a row for its gradient.
 #pragma once
 
-#include <neap/backend/kernels/cross_entropy.hpp>
 #include <neap/ir/operators/reduction.hpp>
 #include <neap/ir/operators/row_norm.hpp>
 #include <neap/ir/operators/softmax.hpp>
@@ -14,7 +13,6 @@ namespace detail {
 void require_targets(shape_context& c, int logits, int targets);
 /// The targets of all rows, of which those at hand may be a part.
 void require_all_targets(shape_context& c, int i);
-inline loss_reduction loss_form(bool per_row) { return per_row ? loss_reduction::none : loss_reduction::mean; }
 }  // namespace detail
 
 /// g, logits, targets, log_sum, [all targets] -> dlogits, written over the logits where these die.
@@ -33,7 +31,7 @@ struct cross_entropy_grad {
   }
   void infer(shape_context& c) const;
   void relate(dim_context& c) const;
-  bytes_t workspace(work_context const& c) const { return neap::cross_entropy_workspace(c.in[1].type); }
+  bytes_t workspace(work_context const& c) const;
 };
 /// logits [..., classes], targets [...], [all targets] -> loss and log_sum [...], in f32 (f64 for f64). The loss is the
 /// mean over the rows whose target is not ignore_index, or one a row (`per_row`, ignored rows 0). log_sum is the logarithm
@@ -52,19 +50,13 @@ struct cross_entropy {
   void infer(shape_context& c) const;
   void relate(dim_context& c) const;
   work cost(work_context const& c) const;
-  bytes_t workspace(work_context const& c) const { return neap::cross_entropy_workspace(c.in[0].type); }
+  bytes_t workspace(work_context const& c) const;
   void gradient(gradient_context& c) const;
 };
 template <class Backend>
-void run(Backend& b, cross_entropy const& op, kernel_arguments const& a) {
-  neap::cross_entropy_forward(b, a.out[0], a.out[1], a.in[0], a.in[1], detail::loss_form(op.per_row), op.ignore_index,
-                              a.workspace, op.smoothing, detail::optional(a.in, 2));
-}
+void run(Backend& b, cross_entropy const& op, kernel_arguments const& a);
 template <class Backend>
-void run(Backend& b, cross_entropy_grad const& op, kernel_arguments const& a) {
-  neap::cross_entropy_backward(b, a.out[0], a.in[0], a.in[1], a.in[3], a.in[2], detail::loss_form(op.per_row),
-                               op.ignore_index, a.workspace, op.smoothing, detail::optional(a.in, 4));
-}
+void run(Backend& b, cross_entropy_grad const& op, kernel_arguments const& a);
 
 /// g, x, y -> the gradient of mse to x, written over x or y where these die.
 struct mse_grad {
@@ -85,17 +77,13 @@ struct mse {
   void infer(shape_context& c) const;
   void relate(dim_context& c) const;
   work cost(work_context const& c) const;
-  bytes_t workspace(work_context const& c) const { return neap::mse_workspace(c.in[0].type); }
+  bytes_t workspace(work_context const& c) const;
   void gradient(gradient_context& c) const;
 };
 template <class Backend>
-void run(Backend& b, mse const&, kernel_arguments const& a) {
-  neap::mse_forward(b, a.out[0], a.in[0], a.in[1], loss_reduction::mean, a.workspace);
-}
+void run(Backend& b, mse const&, kernel_arguments const& a);
 template <class Backend>
-void run(Backend& b, mse_grad const& op, kernel_arguments const& a) {
-  neap::mse_backward(b, a.out[0], a.in[0], a.in[1], a.in[2], loss_reduction::mean, op.elements);
-}
+void run(Backend& b, mse_grad const& op, kernel_arguments const& a);
 
 /// g, x, targets -> the gradient of binary_cross_entropy to x.
 struct binary_cross_entropy_grad {
@@ -164,16 +152,9 @@ struct binary_cross_entropy_function {
 };
 }  // namespace detail
 template <class Backend>
-void run(Backend& b, binary_cross_entropy const& op, kernel_arguments const& a) {
-  if (op.of_probabilities) neap::map(b, detail::binary_cross_entropy_function<true>{}, a.out[0], a.in[0], a.in[1]);
-  else neap::map(b, detail::binary_cross_entropy_function<false>{}, a.out[0], a.in[0], a.in[1]);
-}
+void run(Backend& b, binary_cross_entropy const& op, kernel_arguments const& a);
 template <class Backend>
-void run(Backend& b, binary_cross_entropy_grad const& op, kernel_arguments const& a) {
-  if (op.of_probabilities)
-    neap::map(b, detail::binary_cross_entropy_function<true>{}, a.out[0], a.in[0], a.in[1], a.in[2]);
-  else neap::map(b, detail::binary_cross_entropy_function<false>{}, a.out[0], a.in[0], a.in[1], a.in[2]);
-}
+void run(Backend& b, binary_cross_entropy_grad const& op, kernel_arguments const& a);
 
 /// x, y -> d^2 / 2 of each difference d = x - y up to delta in absolute value, beyond it delta (|d| - delta / 2).
 struct huber {

@@ -1,8 +1,6 @@
 // Matrix products with broadcast batch axes.
 #pragma once
 
-#include <neap/backend/kernels/matmul.hpp>
-#include <neap/backend/rows.hpp>
 #include <neap/ir/operators/movement.hpp>
 
 #include <concepts>
@@ -38,9 +36,7 @@ struct matmul {
   void gradient(gradient_context& c) const;
 };
 template <std::same_as<host_backend> Backend>
-void run(Backend& b, matmul const& op, kernel_arguments const& a) {
-  neap::matmul(b, a.in[0], a.in[1], a.out[0], {op.transpose_a, op.transpose_b, false}, a.workspace);
-}
+void run(Backend& b, matmul const& op, kernel_arguments const& a);
 
 }  // namespace neap::inline v0::op
 

@@ -2,9 +2,6 @@
 // padding; and `dense`, which puts a copy where a kernel needs dense memory.
 #pragma once
 
-#include <neap/backend/kernels/copy.hpp>
-#include <neap/backend/kernels/reduce.hpp>
-#include <neap/backend/kernels/triangle.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/ir/operators/common.hpp>
 
@@ -20,9 +17,7 @@ struct copy {
   void gradient(gradient_context& c) const { c.give(0, c.grad()); }
 };
 template <class Backend>
-void run(Backend& b, copy const&, kernel_arguments const& a) {
-  neap::copy(b, a.out[0], a.in[0]);
-}
+void run(Backend& b, copy const&, kernel_arguments const& a);
 
 value_id dense(op_emitter& to, value_id v);
 inline value_id dense(gradient_context& c, value_id v) { return c.layout(v).is_dense() ? v : c.emit(copy{}, {v}); }
@@ -40,9 +35,7 @@ struct cast {
   void gradient(gradient_context& c) const;
 };
 template <class Backend>
-void run(Backend& b, cast const&, kernel_arguments const& a) {
-  neap::cast(b, a.out[0], a.in[0]);
-}
+void run(Backend& b, cast const&, kernel_arguments const& a);
 
 namespace detail {
 /// v in another element type.
@@ -63,9 +56,7 @@ struct fill {
   void relate(dim_context&) const {}
 };
 template <class Backend>
-void run(Backend& b, fill const& op, kernel_arguments const& a) {
-  neap::fill(b, a.out[0], op.value);
-}
+void run(Backend& b, fill const& op, kernel_arguments const& a);
 
 namespace detail {
 /// Says which axes of a tensor of extents `a` are cut together with which of it reshaped to `b`: those that stay, and of
@@ -131,11 +122,7 @@ struct pad {
   void gradient(gradient_context& c) const;
 };
 template <class Backend>
-void run(Backend& b, pad const& op, kernel_arguments const& a) {
-  extents before = extents::filled(a.in[0].rank(), 0);
-  before[detail::plain_axis(op.axis, a.in[0].rank())] = op.before;
-  neap::pad(b, a.out[0], a.in[0], before, op.value);
-}
+void run(Backend& b, pad const& op, kernel_arguments const& a);
 
 /// A view of the part [start, stop) of an axis.
 struct slice {
@@ -162,14 +149,7 @@ struct concat {
   void gradient(gradient_context& c) const;
 };
 template <class Backend>
-void run(Backend& b, concat const& op, kernel_arguments const& a) {
-  int const k = detail::plain_axis(op.axis, a.out[0].rank());
-  std::int64_t at = 0;
-  for (auto const& x : a.in) {
-    neap::copy_into(b, a.out[0], k, at, x);
-    at += x.dims[k];
-  }
-}
+void run(Backend& b, concat const& op, kernel_arguments const& a);
 
 /// x summed over the axes along which a tensor of shape `dims` would be broadcast to x's: the reverse of broadcast_to.
 struct sum_to {
@@ -179,13 +159,11 @@ struct sum_to {
   void infer(shape_context& c) const;
   void relate(dim_context& c) const;
   work cost(work_context const& c) const;
-  bytes_t workspace(work_context const& c) const { return neap::sum_to_shape_workspace(c.in[0].type, c.out[0].type); }
+  bytes_t workspace(work_context const& c) const;
   void gradient(gradient_context& c) const;
 };
 template <class Backend>
-void run(Backend& b, sum_to const&, kernel_arguments const& a) {
-  neap::sum_to_shape(b, a.out[0], a.in[0], a.workspace);
-}
+void run(Backend& b, sum_to const&, kernel_arguments const& a);
 
 /// A view of x in a larger shape: missing leading axes and axes of extent 1 repeat (stride 0).
 struct broadcast_to {
@@ -214,9 +192,7 @@ struct triangle {
   void gradient(gradient_context& c) const { c.give(0, c.emit(triangle{diagonal, upper}, {c.grad()})); }
 };
 template <class Backend>
-void run(Backend& b, triangle const& op, kernel_arguments const& a) {
-  neap::triangle(b, a.out[0], a.in[0], op.diagonal, op.upper);
-}
+void run(Backend& b, triangle const& op, kernel_arguments const& a);
 
 /// A view of x's storage with any extents and strides, from any element on: what traces make of tensors that look at
 /// other parts of a storage than was updated last. It has no gradient.
@@ -238,7 +214,7 @@ template <class Op>
 concept view_operator = std::is_same_v<Op, reshape> || std::is_same_v<Op, permute> || std::is_same_v<Op, slice> ||
                         std::is_same_v<Op, broadcast_to> || std::is_same_v<Op, as_strided>;
 template <class Backend, view_operator Op>
-void run(Backend&, Op const&, kernel_arguments const&) {}
+void run(Backend&, Op const&, kernel_arguments const&);
 
 }  // namespace neap::inline v0::op
 

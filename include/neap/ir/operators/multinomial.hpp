@@ -2,7 +2,6 @@
 // drew. Only the first axis is cut (of those that are longer than 1), as a part's rows must follow one another.
 #pragma once
 
-#include <neap/backend/kernels/multinomial.hpp>
 #include <neap/ir/operators/update.hpp>
 
 namespace neap::inline v0::op {
@@ -25,15 +24,11 @@ struct multinomial {
   void relate(dim_context& c) const;
   void cut(cut_context const& c) { first += c.before(c.out[0].type.count() / count); }
   work cost(work_context const& c) const;
-  bytes_t workspace(work_context const& c) const { return neap::multinomial_workspace(c.in[0].type.dims); }
+  bytes_t workspace(work_context const& c) const;
   void gradient(gradient_context&) const {}  // a place has no slope
 };
 template <class Backend>
-void run(Backend& b, multinomial const& op, kernel_arguments const& a) {
-  neap::multinomial(b, a.out[0], a.in[0], static_cast<std::uint64_t>(op.key),
-                    static_cast<std::uint64_t>(*a.in[1].as<std::int64_t const>()), op.replacement, op.first,
-                    a.workspace);
-}
+void run(Backend& b, multinomial const& op, kernel_arguments const& a);
 
 }  // namespace neap::inline v0::op
 

@@ -5,7 +5,6 @@
 //   sum1 = combine_into(partial 0, partial 1)                    sum2 = combine_into(sum1, partial 2)
 #pragma once
 
-#include <neap/backend/kernels/copy.hpp>
 #include <neap/ir/operators/binary.hpp>
 
 namespace neap::inline v0::op {
@@ -26,7 +25,7 @@ struct blank {
   work cost(work_context const&) const { return {}; }
 };
 template <class Backend>
-void run(Backend&, blank const&, kernel_arguments const&) {}
+void run(Backend&, blank const&, kernel_arguments const&);
 
 /// whole, piece -> the whole with the piece from `start` on along an axis, written in place.
 struct place {
@@ -39,9 +38,7 @@ struct place {
   work cost(work_context const& c) const;
 };
 template <class Backend>
-void run(Backend& b, place const& op, kernel_arguments const& a) {
-  neap::copy_into(b, a.in[0], detail::plain_axis(op.axis, a.in[0].rank()), op.start, a.in[1]);
-}
+void run(Backend& b, place const& op, kernel_arguments const& a);
 
 /// x, y -> the elements of x and y combined, written over x.
 struct combine_into {
@@ -53,11 +50,7 @@ struct combine_into {
   void relate(dim_context&) const {}
 };
 template <class Backend>
-void run(Backend& b, combine_into const& op, kernel_arguments const& a) {
-  if (op.how == combine::max) neap::map(b, maximum{}, a.in[0], a.in[0], a.in[1]);  // a NaN wins, as in max_reduce
-  else if (op.how == combine::min) neap::map(b, minimum{}, a.in[0], a.in[0], a.in[1]);
-  else neap::map(b, add{}, a.in[0], a.in[0], a.in[1]);
-}
+void run(Backend& b, combine_into const& op, kernel_arguments const& a);
 
 }  // namespace neap::inline v0::op
 

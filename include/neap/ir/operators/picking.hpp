@@ -1,11 +1,11 @@
 // Rows, parts and elements picked by numbers, and the way back; numbers as ones in rows of zeros.
 #pragma once
 
-#include <neap/backend/kernels/embedding.hpp>
-#include <neap/backend/kernels/gather.hpp>
-#include <neap/backend/kernels/indexed.hpp>
-#include <neap/backend/kernels/topk.hpp>
 #include <neap/ir/operators/binary.hpp>
+
+namespace neap::inline v0 {
+struct numbered_sums;
+}  // namespace neap::inline v0
 
 namespace neap::inline v0::op {
 
@@ -36,13 +36,9 @@ struct embedding {
   void gradient(gradient_context& c) const;
 };
 template <class Backend>
-void run(Backend& b, embedding const&, kernel_arguments const& a) {
-  neap::embedding(b, a.out[0], a.in[0], a.in[1]);
-}
+void run(Backend& b, embedding const&, kernel_arguments const& a);
 template <class Backend>
-void run(Backend& b, embedding_grad const&, kernel_arguments const& a) {
-  neap::embedding_backward(b, a.out[0], a.in[0], a.in[1], a.workspace, position_sort<Backend>{});
-}
+void run(Backend& b, embedding_grad const&, kernel_arguments const& a);
 
 struct scatter_add;
 /// x, index -> y of index's shape: y[..., k, ...] = x[..., index[..., k, ...], ...] along an axis.
@@ -69,26 +65,16 @@ struct scatter_add {
   /// How many terms a place may get.
   std::int64_t terms(shape const& index) const { return index[detail::plain_axis(axis, index.rank())]; }
   template <class Backend>
-  numbered_sums cleared_sums(Backend& b, kernel_arguments const& a) const {
-    numbered_sums const to = neap::numbered_sums_of(b, a.out[0], terms(a.in[1].dims), a.workspace);
-    neap::fill(b, to.sums, 0);
-    return to;
-  }
+  numbered_sums cleared_sums(Backend& b, kernel_arguments const& a) const;
   void infer(shape_context& c) const;
   void relate(dim_context& c) const;
   bytes_t workspace(work_context const& c) const;
   void gradient(gradient_context& c) const;
 };
 template <class Backend>
-void run(Backend& b, gather const& op, kernel_arguments const& a) {
-  neap::gather(b, a.out[0], a.in[0], a.in[1], static_cast<int>(op.axis));
-}
+void run(Backend& b, gather const& op, kernel_arguments const& a);
 template <class Backend>
-void run(Backend& b, scatter_add const& op, kernel_arguments const& a) {
-  numbered_sums const to = op.cleared_sums(b, a);
-  neap::scatter_add(b, to, a.in[0], a.in[1], static_cast<int>(op.axis));
-  if (is_low(a.out[0].element)) neap::cast(b, a.out[0], to.sums);
-}
+void run(Backend& b, scatter_add const& op, kernel_arguments const& a);
 
 namespace detail {
 int require_numbers(shape_context& c, std::int64_t axis);
@@ -120,14 +106,9 @@ struct index_add {
   void gradient(gradient_context& c) const;
 };
 template <class Backend>
-void run(Backend& b, index_select const& op, kernel_arguments const& a) {
-  neap::index_select(b, a.out[0], a.in[0], a.in[1], detail::plain_axis(op.axis, a.in[0].rank()));
-}
+void run(Backend& b, index_select const& op, kernel_arguments const& a);
 template <class Backend>
-void run(Backend& b, index_add const& op, kernel_arguments const& a) {
-  neap::index_add(b, add{}, a.out[0], a.in[0], a.in[1], a.in[2], detail::plain_axis(op.axis, a.in[0].rank()),
-                  a.workspace);
-}
+void run(Backend& b, index_add const& op, kernel_arguments const& a);
 
 /// ids [...] -> [..., classes]: 1 at each id's place, else 0.
 struct one_hot {
@@ -143,9 +124,7 @@ struct one_hot {
   void relate(dim_context& c) const;
 };
 template <class Backend>
-void run(Backend& b, one_hot const&, kernel_arguments const& a) {
-  neap::one_hot(b, a.out[0], a.in[0]);
-}
+void run(Backend& b, one_hot const&, kernel_arguments const& a);
 
 /// x -> the k largest elements along an axis, the largest first, and their places there (i64); or the smallest, the
 /// smallest first. Of equals the one at the lower place; a NaN is larger than all.
@@ -164,10 +143,7 @@ struct topk {
   void gradient(gradient_context& c) const;
 };
 template <class Backend>
-void run(Backend& b, topk const& op, kernel_arguments const& a) {
-  neap::topk(b, a.out[0], a.out[1], a.in[0], op.k, detail::plain_axis(op.axis, a.in[0].rank()), op.largest,
-             a.workspace);
-}
+void run(Backend& b, topk const& op, kernel_arguments const& a);
 
 }  // namespace neap::inline v0::op
 

@@ -1,9 +1,7 @@
 // Reductions over axes, running sums, and the place of the largest element.
 #pragma once
 
-#include <neap/backend/kernels/arg_max.hpp>
-#include <neap/backend/kernels/cumsum.hpp>
-#include <neap/backend/kernels/reduce.hpp>
+#include <neap/core/kernel_options.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/ir/operators/binary.hpp>
 
@@ -27,6 +25,7 @@ struct reduced_axes {
 void infer_reduction(shape_context& c, extents const& axes, bool keepdim, combine how);
 void relate_reduction(dim_context& c, extents const& axes, bool keepdim, combine how);
 work reduction_work(work_context const& c);
+bytes_t reduction_workspace(work_context const& c, extents const& axes);
 /// A reduced value as it broadcasts against what it was reduced from.
 value_id with_kept_axes(gradient_context& c, value_id v, extents const& axes, bool keepdim);
 }  // namespace detail
@@ -40,10 +39,7 @@ value_id with_kept_axes(gradient_context& c, value_id v, extents const& axes, bo
   void infer(shape_context& c) const { detail::infer_reduction(c, axes, keepdim, combine::how); } \
   void relate(dim_context& c) const { detail::relate_reduction(c, axes, keepdim, combine::how); } \
   work cost(work_context const& c) const { return detail::reduction_work(c); }                    \
-  bytes_t workspace(work_context const& c) const {                                                \
-    return neap::reduce_workspace(c.in[0].type, c.out[0].type.element,                            \
-                                  detail::reduced_axes(axes, c.in[0].type.rank()).span());        \
-  }
+  bytes_t workspace(work_context const& c) const { return detail::reduction_workspace(c, axes); }
 
 /// The sum along axes; of integers and booleans (how many are true) as i64.
 struct sum {
@@ -96,9 +92,7 @@ concept reduction_operator = requires {
   { Op::kind } -> std::convertible_to<neap::reduction>;
 };
 template <class Backend, reduction_operator Op>
-void run(Backend& b, Op const& op, kernel_arguments const& a) {
-  neap::reduce(b, Op::kind, a.out[0], a.in[0], detail::reduced_axes(op.axes, a.in[0].rank()).span(), a.workspace);
-}
+void run(Backend& b, Op const& op, kernel_arguments const& a);
 
 /// The place of the largest element along an axis, as i64 (the first of equals; a NaN is larger than all).
 struct arg_max {
@@ -111,9 +105,7 @@ struct arg_max {
   void gradient(gradient_context&) const {}  // steps have no slope
 };
 template <class Backend>
-void run(Backend& b, arg_max const& op, kernel_arguments const& a) {
-  neap::arg_max(b, a.out[0], a.in[0], static_cast<int>(op.axis));
-}
+void run(Backend& b, arg_max const& op, kernel_arguments const& a);
 
 /// The sums of the first elements along an axis, up to each; from the end back if `reverse`. Of integers and booleans as
 /// i64.
@@ -130,9 +122,7 @@ struct cumsum {
   void gradient(gradient_context& c) const { c.give(0, c.emit(cumsum{axis, !reverse}, {c.grad()})); }
 };
 template <class Backend>
-void run(Backend& b, cumsum const& op, kernel_arguments const& a) {
-  neap::cumsum(b, a.out[0], a.in[0], detail::plain_axis(op.axis, a.in[0].rank()), op.reverse);
-}
+void run(Backend& b, cumsum const& op, kernel_arguments const& a);
 
 }  // namespace neap::inline v0::op
 

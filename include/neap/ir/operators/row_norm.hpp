@@ -2,8 +2,6 @@
 // reads x once more and nothing else of its size. The gradients write dx over g or x where these die.
 #pragma once
 
-#include <neap/backend/kernels/layer_norm.hpp>
-#include <neap/backend/kernels/rms_norm.hpp>
 #include <neap/ir/operators/binary.hpp>
 #include <neap/ir/operators/movement.hpp>
 
@@ -55,15 +53,9 @@ struct layer_norm {
   void gradient(gradient_context& c) const { detail::row_norm_gradient(c, view_of(layer_norm_grad{}), 2); }
 };
 template <class Backend>
-void run(Backend& b, layer_norm const& op, kernel_arguments const& a) {
-  neap::layer_norm(b, a.out[0], a.out[1], a.out[2], a.in[0], detail::optional(a.in, 1), detail::optional(a.in, 2),
-                   op.eps);
-}
+void run(Backend& b, layer_norm const& op, kernel_arguments const& a);
 template <class Backend>
-void run(Backend& b, layer_norm_grad const&, kernel_arguments const& a) {
-  neap::layer_norm_backward(b, a.out[0], detail::optional(a.out, 1), detail::optional(a.out, 2), a.in[0], a.in[1],
-                            a.in[2], a.in[3], detail::optional(a.in, 4), a.workspace);
-}
+void run(Backend& b, layer_norm_grad const&, kernel_arguments const& a);
 
 /// g, x, rstd, [w] -> dx, [dw].
 struct rms_norm_grad {
@@ -86,14 +78,9 @@ struct rms_norm {
   void gradient(gradient_context& c) const { detail::row_norm_gradient(c, view_of(rms_norm_grad{}), 1); }
 };
 template <class Backend>
-void run(Backend& b, rms_norm const& op, kernel_arguments const& a) {
-  neap::rms_norm(b, a.out[0], a.out[1], a.in[0], detail::optional(a.in, 1), op.eps);
-}
+void run(Backend& b, rms_norm const& op, kernel_arguments const& a);
 template <class Backend>
-void run(Backend& b, rms_norm_grad const&, kernel_arguments const& a) {
-  neap::rms_norm_backward(b, a.out[0], detail::optional(a.out, 1), a.in[0], a.in[1], a.in[2], detail::optional(a.in, 3),
-                          a.workspace);
-}
+void run(Backend& b, rms_norm_grad const&, kernel_arguments const& a);
 
 }  // namespace neap::inline v0::op
 

@@ -1,7 +1,6 @@
 // Softmax and its logarithm over the last axis. Their gradients read the results, not the arguments.
 #pragma once
 
-#include <neap/backend/kernels/softmax.hpp>
 #include <neap/ir/operators/binary.hpp>
 #include <neap/ir/operators/movement.hpp>
 
@@ -55,21 +54,13 @@ struct log_softmax : detail::row_function<1> {
 };
 
 template <class Backend>
-void run(Backend& b, softmax const&, kernel_arguments const& a) {
-  neap::softmax(b, a.out[0], a.in[0]);
-}
+void run(Backend& b, softmax const&, kernel_arguments const& a);
 template <class Backend>
-void run(Backend& b, log_softmax const&, kernel_arguments const& a) {
-  neap::log_softmax(b, a.out[0], a.in[0]);
-}
+void run(Backend& b, log_softmax const&, kernel_arguments const& a);
 template <class Backend>
-void run(Backend& b, softmax_grad const&, kernel_arguments const& a) {
-  neap::softmax_backward(b, a.out[0], a.in[0], a.in[1]);
-}
+void run(Backend& b, softmax_grad const&, kernel_arguments const& a);
 template <class Backend>
-void run(Backend& b, log_softmax_grad const&, kernel_arguments const& a) {
-  neap::log_softmax_backward(b, a.out[0], a.in[0], a.in[1]);
-}
+void run(Backend& b, log_softmax_grad const&, kernel_arguments const& a);
 
 }  // namespace neap::inline v0::op
 

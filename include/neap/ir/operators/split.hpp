@@ -18,7 +18,7 @@ struct split {
   void gradient(gradient_context& c) const;
 };
 template <class Backend>
-void run(Backend&, split const&, kernel_arguments const&) {}
+void run(Backend&, split const&, kernel_arguments const&);
 
 }  // namespace neap::inline v0::op
 

@@ -3,19 +3,9 @@
 // (with the same result: none of ours depends on threads).
 #pragma once
 
-#include <neap/backend/host.hpp>
-
-#include <algorithm>
-
 namespace neap::inline v0::op::detail {
 
 int planned_threads();
-template <class F>
-void on_planned_threads(host_backend& b, F const& f) {
-  if (b.threads() <= planned_threads()) return f(b);
-  host_backend one(1);
-  f(one);
-}
 
 }  // namespace neap::inline v0::op::detail
 

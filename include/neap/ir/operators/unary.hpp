@@ -19,7 +19,7 @@
 // or  static constexpr bool straight = true  where it is 0.
 #pragma once
 
-#include <neap/backend/math.hpp>
+#include <neap/core/math.hpp>
 #include <neap/ir/operators/arithmetic.hpp>
 
 namespace neap::inline v0::op {
@@ -87,9 +87,7 @@ struct grad_and_result {
   }
 };
 template <class Backend, class F>
-void run(Backend& b, grad_and_result<F> const& op, kernel_arguments const& a) {
-  neap::map(b, op, std::array<tensor_ref, 2>{a.out[0], a.out[1]}, a.in[0], a.in[1]);
-}
+void run(Backend& b, grad_and_result<F> const& op, kernel_arguments const& a);
 
 /// g, x -> g * F's slope at x, for F whose slope reads the result: what gradients in bf16 and f16 are where the rounded
 /// result does not say enough. (1 - y^2 has no digit left where y is rounded to 1.) F has it as slope_at(x), and a curve
@@ -493,21 +491,11 @@ struct grad_and_result<gelu> {
   void relate(dim_context& c) const { detail::relate_all_aligned(c); }
 };
 template <class Backend>
-void run(Backend& b, grad_and_result<gelu> const& op, kernel_arguments const& a) {
-  std::array<tensor_ref, 2> const out{a.out[0], a.out[1]};
-  if (op.tanh_form) neap::map(b, detail::gelu_grad_and_result<true>{}, out, a.in[0], a.in[1]);
-  else neap::map(b, detail::gelu_grad_and_result<false>{}, out, a.in[0], a.in[1]);
-}
+void run(Backend& b, grad_and_result<gelu> const& op, kernel_arguments const& a);
 template <class Backend>
-void run(Backend& b, gelu const& op, kernel_arguments const& a) {
-  if (op.tanh_form) neap::map(b, detail::gelu_function<true>{}, a.out[0], a.in[0]);
-  else neap::map(b, detail::gelu_function<false>{}, a.out[0], a.in[0]);
-}
+void run(Backend& b, gelu const& op, kernel_arguments const& a);
 template <class Backend>
-void run(Backend& b, gelu_grad const& op, kernel_arguments const& a) {
-  if (op.tanh_form) neap::map(b, detail::gelu_function<true>{}, a.out[0], a.in[0], a.in[1]);
-  else neap::map(b, detail::gelu_function<false>{}, a.out[0], a.in[0], a.in[1]);
-}
+void run(Backend& b, gelu_grad const& op, kernel_arguments const& a);
 
 /// g, x -> g * slope of leaky_relu at x.
 struct leaky_relu_grad {

@@ -6,13 +6,7 @@
 // where it is infinite or a NaN, nothing is written.
 #pragma once
 
-#include <neap/backend/kernels/adafactor.hpp>
-#include <neap/backend/kernels/copy.hpp>
-#include <neap/backend/kernels/muon.hpp>
-#include <neap/backend/kernels/optimizer.hpp>
 #include <neap/ir/operators/binary.hpp>
-
-#include <cmath>
 
 namespace neap::inline v0::op {
 
@@ -42,11 +36,7 @@ struct sgd {
   void relate(dim_context& c) const { detail::relate_states(c, 2); }
 };
 template <class Backend>
-void run(Backend& b, sgd op, kernel_arguments const& a) {
-  if (detail::is_skipped(a, 2, 2)) return;
-  if (auto const* s = detail::settings(a, 2)) op.rate = s[0], op.weight_decay = s[1];
-  neap::sgd_update(b, a.in[0], a.in[1], op.rate, op.weight_decay);
-}
+void run(Backend& b, sgd op, kernel_arguments const& a);
 
 /// w, g, m -> w, m with m = beta * m + (1 - damping) * d, d = g + weight_decay * w; w - rate * m, or Nesterov's form.
 struct momentum {
@@ -64,11 +54,7 @@ struct momentum {
   void relate(dim_context& c) const { detail::relate_states(c, 3); }
 };
 template <class Backend>
-void run(Backend& b, momentum op, kernel_arguments const& a) {
-  if (detail::is_skipped(a, 3, 4)) return;
-  if (auto const* s = detail::settings(a, 3)) op.rate = s[0], op.beta = s[1], op.damping = s[2], op.weight_decay = s[3];
-  neap::momentum_update(b, a.in[0], a.in[2], a.in[1], op.rate, op.beta, op.nesterov, op.weight_decay, op.damping);
-}
+void run(Backend& b, momentum op, kernel_arguments const& a);
 
 namespace detail {
 #define NEAP_ADAM_FACETS(self)                                                                                \
@@ -100,25 +86,10 @@ struct adamw {
   NEAP_ADAM_FACETS(adamw)
 };
 #undef NEAP_ADAM_FACETS
-namespace detail {
-template <class Op>
-adam_options adam_numbers(Op const& op, kernel_arguments const& a) {
-  if (auto const* s = settings(a, 5)) return {s[0], s[1], s[2], s[3], s[4]};
-  return {op.rate, op.beta1, op.beta2, op.eps, op.weight_decay};
-}
-}  // namespace detail
 template <class Backend>
-void run(Backend& b, adam const& op, kernel_arguments const& a) {
-  if (detail::is_skipped(a, 5, 5)) return;
-  neap::adam_update(b, a.in[0], a.in[2], a.in[3], a.in[1], *a.in[4].as<std::int64_t const>(),
-                    detail::adam_numbers(op, a));
-}
+void run(Backend& b, adam const& op, kernel_arguments const& a);
 template <class Backend>
-void run(Backend& b, adamw const& op, kernel_arguments const& a) {
-  if (detail::is_skipped(a, 5, 5)) return;
-  neap::adamw_update(b, a.in[0], a.in[2], a.in[3], a.in[1], *a.in[4].as<std::int64_t const>(),
-                     detail::adam_numbers(op, a));
-}
+void run(Backend& b, adamw const& op, kernel_arguments const& a);
 
 /// w, g, m -> w, m: Lion (Chen et al. 2023). w - rate * (sign(beta1 m + (1 - beta1) g) + weight_decay w), and then
 /// m = beta2 m + (1 - beta2) g.
@@ -135,11 +106,7 @@ struct lion {
   void relate(dim_context& c) const { detail::relate_states(c, 3); }
 };
 template <class Backend>
-void run(Backend& b, lion op, kernel_arguments const& a) {
-  if (detail::is_skipped(a, 3, 4)) return;
-  if (auto const* s = detail::settings(a, 3)) op.rate = s[0], op.beta1 = s[1], op.beta2 = s[2], op.weight_decay = s[3];
-  neap::lion_update(b, a.in[0], a.in[2], a.in[1], op.rate, op.beta1, op.beta2, op.weight_decay);
-}
+void run(Backend& b, lion op, kernel_arguments const& a);
 
 /// w, g, m -> w, m: Muon (Jordan et al. 2024) of a weight of two axes or more, as the matrix of its first axis by all
 /// others: a step along its momentum made nearly orthogonal (backend/kernels/muon.hpp has the formulas). Every element
@@ -161,15 +128,10 @@ struct muon {
   void infer(shape_context& c) const;
   void relate(dim_context&) const {}
   work cost(work_context const& c) const;
-  bytes_t workspace(work_context const& c) const { return neap::muon_workspace(c.in[2].type); }
+  bytes_t workspace(work_context const& c) const;
 };
 template <std::same_as<host_backend> Backend>
-void run(Backend& b, muon const& op, kernel_arguments const& a) {
-  if (detail::is_skipped(a, 3, 3)) return;
-  muon_options o{op.rate, op.beta, op.weight_decay, op.nesterov, op.iterations, op.rms};
-  if (auto const* s = detail::settings(a, 3)) o.rate = s[0], o.beta = s[1], o.decay = s[2];
-  neap::muon_update(b, a.in[0], a.in[2], a.in[1], o, a.workspace);
-}
+void run(Backend& b, muon const& op, kernel_arguments const& a);
 
 /// w, g, column, row, step -> w, column, row: Adafactor (Shazeer and Stern 2018) of a weight of two axes or more, as the
 /// matrix of its first axis by all others; w, g, column, step -> w, column of other weights, where the column has the
@@ -185,17 +147,10 @@ struct adafactor {
   void infer(shape_context& c) const;
   void relate(dim_context&) const {}
   work cost(work_context const& c) const;
-  bytes_t workspace(work_context const& c) const { return neap::adafactor_workspace(c.in[0].type); }
+  bytes_t workspace(work_context const& c) const;
 };
 template <class Backend>
-void run(Backend& b, adafactor const& op, kernel_arguments const& a) {
-  std::size_t const states = a.in[0].dims.rank() >= 2 ? 2 : 1;
-  if (detail::is_skipped(a, 3 + states, 5)) return;
-  adafactor_options o{op.rate, op.power, op.epsilon, op.threshold, op.weight_decay};
-  if (auto const* s = detail::settings(a, 3 + states)) o = {s[0], s[1], s[2], s[3], s[4]};
-  neap::adafactor_update(b, a.in[0], a.in[1], a.in[2], states == 2 ? a.in[3] : tensor_ref{},
-                         *a.in[2 + states].as<std::int64_t const>(), o, a.workspace);
-}
+void run(Backend& b, adafactor const& op, kernel_arguments const& a);
 
 /// step -> step + 1.
 struct increment {
@@ -204,10 +159,7 @@ struct increment {
   void relate(dim_context&) const {}
 };
 template <class Backend>
-void run(Backend& b, increment const&, kernel_arguments const& a) {
-  auto* const step = a.in[0].as<std::int64_t>();
-  b.elementwise(1, [=](std::int64_t) { ++*step; });
-}
+void run(Backend& b, increment const&, kernel_arguments const& a);
 
 /// acc, g -> acc + g.
 struct accumulate {
@@ -217,9 +169,7 @@ struct accumulate {
   void relate(dim_context& c) const { detail::relate_states(c, 2); }
 };
 template <class Backend>
-void run(Backend& b, accumulate const&, kernel_arguments const& a) {
-  neap::map(b, add{}, a.in[0], a.in[0], a.in[1]);
-}
+void run(Backend& b, accumulate const&, kernel_arguments const& a);
 
 /// acc -> 0.
 struct reset {
@@ -230,9 +180,7 @@ struct reset {
   work cost(work_context const& c) const { return {0, 0, detail::touched_bytes(c.out[0])}; }
 };
 template <class Backend>
-void run(Backend& b, reset const&, kernel_arguments const& a) {
-  neap::fill(b, a.in[0], 0);
-}
+void run(Backend& b, reset const&, kernel_arguments const& a);
 
 /// to, x -> x, in the memory of `to`.
 struct assign {
@@ -244,9 +192,7 @@ struct assign {
   work cost(work_context const& c) const;
 };
 template <class Backend>
-void run(Backend& b, assign const&, kernel_arguments const& a) {
-  neap::copy(b, a.in[0], a.in[1]);
-}
+void run(Backend& b, assign const&, kernel_arguments const& a);
 
 // ---------------------------------------------------------------------------------- steps that may not count
 //
@@ -259,11 +205,7 @@ struct count_back {
   void relate(dim_context&) const {}
 };
 template <class Backend>
-void run(Backend& b, count_back const&, kernel_arguments const& a) {
-  auto* const step = a.in[0].as<std::int64_t>();
-  auto const* const total = a.in[1].as<double const>();
-  b.elementwise(1, [=](std::int64_t) { *step -= std::isfinite(*total) ? 0 : 1; });
-}
+void run(Backend& b, count_back const&, kernel_arguments const& a);
 
 /// x, what it was, total -> x; what it was where the step does not count.
 struct take_back {
@@ -273,9 +215,7 @@ struct take_back {
   void relate(dim_context& c) const { detail::relate_states(c, 2); }
 };
 template <class Backend>
-void run(Backend& b, take_back const&, kernel_arguments const& a) {
-  if (!std::isfinite(*a.in[2].as<double const>())) neap::copy(b, a.in[0], a.in[1]);
-}
+void run(Backend& b, take_back const&, kernel_arguments const& a);
 
 /// scale, steps, total -> both moved. The scale is `growth` times itself after `growth_steps` steps that count, and `backoff`
 /// times where a step does not; it does not grow beyond `most`, nor shrink below `least`. Steps are those since the scale
@@ -302,12 +242,7 @@ struct move_loss_scale {
   }
 };
 template <class Backend>
-void run(Backend& b, move_loss_scale const& op, kernel_arguments const& a) {
-  auto* const scale = a.in[0].as<double>();
-  auto* const steps = a.in[1].as<std::int64_t>();
-  auto const* const total = a.in[2].as<double const>();
-  b.elementwise(1, [=](std::int64_t) { op.move(*scale, *steps, std::isfinite(*total)); });
-}
+void run(Backend& b, move_loss_scale const& op, kernel_arguments const& a);
 
 // ---------------------------------------------------------------------------------- clipping by the global norm
 //
@@ -319,14 +254,10 @@ struct sum_squares {
   void infer(shape_context& c) const;
   void relate(dim_context& c) const;
   work cost(work_context const& c) const;
-  bytes_t workspace(work_context const& c) const { return neap::add_sum_of_squares_workspace(c.in[0].type); }
+  bytes_t workspace(work_context const& c) const;
 };
 template <class Backend>
-void run(Backend& b, sum_squares const&, kernel_arguments const& a) {
-  if (a.in.size() > 1) neap::copy(b, a.out[0], a.in[1]);
-  else neap::fill(b, a.out[0], 0);
-  neap::add_sum_of_squares(b, a.out[0], a.in[0], a.workspace);
-}
+void run(Backend& b, sum_squares const&, kernel_arguments const& a);
 
 /// total -> min(1, max_norm / (sqrt(total) + 1e-6)).
 struct clip_factor {
@@ -338,9 +269,7 @@ struct clip_factor {
   void relate(dim_context&) const {}
 };
 template <class Backend>
-void run(Backend& b, clip_factor const& op, kernel_arguments const& a) {
-  neap::clip_scale(b, a.out[0], a.in[0], op.max_norm);
-}
+void run(Backend& b, clip_factor const& op, kernel_arguments const& a);
 
 /// x, s -> x * s for a scalar s of any floating type.
 struct scale_by {
@@ -350,9 +279,7 @@ struct scale_by {
   void relate(dim_context& c) const { c.aligned(0, 0); }
 };
 template <class Backend>
-void run(Backend& b, scale_by const&, kernel_arguments const& a) {
-  neap::map(b, neap::detail::scale_step{}, a.out[0], a.in[0], a.in[1]);
-}
+void run(Backend& b, scale_by const&, kernel_arguments const& a);
 
 }  // namespace neap::inline v0::op
 

@@ -4,6 +4,7 @@
 // rounded once.
 #pragma once
 
+#include <neap/core/kernel_options.hpp>
 #include <neap/ir/operators/loss.hpp>
 #include <neap/model/functions/elementwise.hpp>
 #include <neap/model/functions/movement.hpp>

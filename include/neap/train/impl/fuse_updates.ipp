@@ -3,6 +3,7 @@
 
 #include <neap/train/fuse_updates.hpp>
 
+#include <neap/backend/gemm.hpp>
 #include <neap/core/separate_compilation.hpp>
 
 namespace neap::inline v0 {

@@ -3,7 +3,11 @@
 
 #include <neap/ir/operators/attention.hpp>
 
+#include <neap/backend/kernels/attention.hpp>
+#include <neap/core/element.hpp>
 #include <neap/core/separate_compilation.hpp>
+
+#include <algorithm>
 
 namespace neap::inline v0::op {
 namespace detail {

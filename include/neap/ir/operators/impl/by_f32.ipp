@@ -3,7 +3,10 @@
 
 #include <neap/ir/operators/by_f32.hpp>
 
+#include <neap/core/element.hpp>
 #include <neap/core/separate_compilation.hpp>
+
+#include <algorithm>
 
 namespace neap::inline v0::op::detail {
 

@@ -3,6 +3,8 @@
 
 #include <neap/ir/operators/channel_norm.hpp>
 
+#include <neap/backend/kernels/batch_norm.hpp>
+#include <neap/backend/kernels/group_norm.hpp>
 #include <neap/core/separate_compilation.hpp>
 
 namespace neap::inline v0::op {
@@ -149,6 +151,22 @@ NEAP_FUNC void group_norm::gradient(gradient_context& c) const {
   value_id const g = c.grad();
   detail::norm_gradient(c, view_of(group_norm_grad{groups}), 2, g == nothing<value_id> ? g : dense(c, g), in_groups,
                         {x[0], groups, 1});
+}
+
+NEAP_FUNC bytes_t batch_norm_grad::workspace(work_context const& c) const {
+  return neap::batch_norm_workspace(c.in[1].type);
+}
+
+NEAP_FUNC bytes_t batch_norm_relu_grad::workspace(work_context const& c) const {
+  return neap::batch_norm_workspace(c.in[1].type);
+}
+
+NEAP_FUNC bytes_t batch_norm_inference::workspace(work_context const& c) const {
+  return neap::batch_norm_workspace(c.in[0].type);
+}
+
+NEAP_FUNC bytes_t group_norm_grad::workspace(work_context const& c) const {
+  return neap::group_norm_backward_workspace(c.in[1].type);
 }
 
 }  // namespace neap::inline v0::op

@@ -5,6 +5,9 @@
 
 #include <neap/core/separate_compilation.hpp>
 
+#include <algorithm>
+#include <bit>
+
 namespace neap::inline v0::op {
 
 NEAP_FUNC std::string fused::fault(std::size_t arity) const {

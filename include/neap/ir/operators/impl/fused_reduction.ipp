@@ -3,7 +3,10 @@
 
 #include <neap/ir/operators/fused_reduction.hpp>
 
+#include <neap/backend/kernels/reduce.hpp>
 #include <neap/core/separate_compilation.hpp>
+
+#include <algorithm>
 
 namespace neap::inline v0::op {
 

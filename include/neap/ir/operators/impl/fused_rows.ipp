@@ -3,7 +3,13 @@
 
 #include <neap/ir/operators/fused_rows.hpp>
 
+#include <neap/backend/kernels/batch_norm.hpp>
+#include <neap/backend/kernels/group_norm.hpp>
+#include <neap/backend/kernels/layer_norm.hpp>
+#include <neap/backend/kernels/rms_norm.hpp>
 #include <neap/core/separate_compilation.hpp>
+
+#include <algorithm>
 
 namespace neap::inline v0::op {
 

@@ -3,6 +3,8 @@
 
 #include <neap/ir/operators/image.hpp>
 
+#include <neap/backend/kernels/pool2d.hpp>
+#include <neap/core/element.hpp>
 #include <neap/core/separate_compilation.hpp>
 
 namespace neap::inline v0::op {

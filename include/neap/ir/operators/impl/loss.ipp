@@ -3,7 +3,10 @@
 
 #include <neap/ir/operators/loss.hpp>
 
+#include <neap/backend/kernels/cross_entropy.hpp>
 #include <neap/core/separate_compilation.hpp>
+
+#include <algorithm>
 
 namespace neap::inline v0::op {
 namespace detail {
@@ -177,5 +180,15 @@ NEAP_FUNC void huber::gradient(gradient_context& c) const {
   if (c.wants(0)) c.give(0, g);
   if (c.wants(1)) c.give(1, c.emit(neg{}, {g}));
 }
+
+NEAP_FUNC bytes_t cross_entropy_grad::workspace(work_context const& c) const {
+  return neap::cross_entropy_workspace(c.in[1].type);
+}
+
+NEAP_FUNC bytes_t cross_entropy::workspace(work_context const& c) const {
+  return neap::cross_entropy_workspace(c.in[0].type);
+}
+
+NEAP_FUNC bytes_t mse::workspace(work_context const& c) const { return neap::mse_workspace(c.in[0].type); }
 
 }  // namespace neap::inline v0::op

@@ -3,7 +3,11 @@
 
 #include <neap/ir/operators/matmul.hpp>
 
+#include <neap/backend/kernels/matmul.hpp>
+#include <neap/backend/rows.hpp>
 #include <neap/core/separate_compilation.hpp>
+
+#include <algorithm>
 
 namespace neap::inline v0::op {
 namespace detail {

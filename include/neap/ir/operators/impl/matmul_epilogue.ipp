@@ -3,7 +3,10 @@
 
 #include <neap/ir/operators/matmul_epilogue.hpp>
 
+#include <neap/backend/kernels/reduce.hpp>
 #include <neap/core/separate_compilation.hpp>
+
+#include <algorithm>
 
 namespace neap::inline v0 {
 namespace op {

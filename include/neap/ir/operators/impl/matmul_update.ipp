@@ -3,6 +3,8 @@
 
 #include <neap/ir/operators/matmul_update.hpp>
 
+#include <neap/backend/kernels/matmul.hpp>
+#include <neap/core/element.hpp>
 #include <neap/core/separate_compilation.hpp>
 
 namespace neap::inline v0::op {

@@ -3,6 +3,7 @@
 
 #include <neap/ir/operators/movement.hpp>
 
+#include <neap/backend/kernels/reduce.hpp>
 #include <neap/core/separate_compilation.hpp>
 
 namespace neap::inline v0::op {
@@ -234,6 +235,10 @@ NEAP_FUNC void as_strided::infer(shape_context& c) const {
   c.require(dims.rank() == strides.rank() && offset >= 0, "no view of extents ", dims, ", strides ", strides,
             " and offset ", offset);
   c.view(0, {{c.in(0).element, dims}, strides, offset});
+}
+
+NEAP_FUNC bytes_t sum_to::workspace(work_context const& c) const {
+  return neap::sum_to_shape_workspace(c.in[0].type, c.out[0].type);
 }
 
 }  // namespace neap::inline v0::op

@@ -3,6 +3,7 @@
 
 #include <neap/ir/operators/multinomial.hpp>
 
+#include <neap/backend/kernels/multinomial.hpp>
 #include <neap/core/separate_compilation.hpp>
 
 namespace neap::inline v0::op {
@@ -32,6 +33,10 @@ NEAP_FUNC work multinomial::cost(work_context const& c) const {
   work w = detail::streaming_work(c, 0);
   w.flops = 30.0 * static_cast<double>(replacement ? c.out[0].type.count() : c.in[0].type.count());
   return w;
+}
+
+NEAP_FUNC bytes_t multinomial::workspace(work_context const& c) const {
+  return neap::multinomial_workspace(c.in[0].type.dims);
 }
 
 }  // namespace neap::inline v0::op

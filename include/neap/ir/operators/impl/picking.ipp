@@ -3,6 +3,9 @@
 
 #include <neap/ir/operators/picking.hpp>
 
+#include <neap/backend/kernels/embedding.hpp>
+#include <neap/backend/kernels/gather.hpp>
+#include <neap/backend/kernels/topk.hpp>
 #include <neap/core/separate_compilation.hpp>
 
 namespace neap::inline v0::op {

@@ -3,6 +3,7 @@
 
 #include <neap/ir/operators/reduction.hpp>
 
+#include <neap/backend/kernels/reduce.hpp>
 #include <neap/core/separate_compilation.hpp>
 
 namespace neap::inline v0::op {
@@ -50,6 +51,10 @@ NEAP_FUNC work reduction_work(work_context const& c) {
   work w = streaming_work(c, 0);
   w.flops = static_cast<double>(c.in[0].type.count());
   return w;
+}
+
+NEAP_FUNC bytes_t reduction_workspace(work_context const& c, extents const& axes) {
+  return neap::reduce_workspace(c.in[0].type, c.out[0].type.element, reduced_axes(axes, c.in[0].type.rank()).span());
 }
 
 NEAP_FUNC value_id with_kept_axes(gradient_context& c, value_id v, extents const& axes, bool keepdim) {

@@ -3,7 +3,11 @@
 
 #include <neap/ir/operators/row_norm.hpp>
 
+#include <neap/backend/kernels/layer_norm.hpp>
+#include <neap/backend/kernels/rms_norm.hpp>
 #include <neap/core/separate_compilation.hpp>
+
+#include <algorithm>
 
 namespace neap::inline v0::op {
 namespace detail {

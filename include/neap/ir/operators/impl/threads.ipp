@@ -3,7 +3,10 @@
 
 #include <neap/ir/operators/threads.hpp>
 
+#include <neap/backend/thread_team.hpp>
 #include <neap/core/separate_compilation.hpp>
+
+#include <algorithm>
 
 namespace neap::inline v0::op::detail {
 

@@ -3,7 +3,12 @@
 
 #include <neap/ir/operators/update.hpp>
 
+#include <neap/backend/kernels/adafactor.hpp>
+#include <neap/backend/kernels/muon.hpp>
+#include <neap/backend/kernels/optimizer.hpp>
 #include <neap/core/separate_compilation.hpp>
+
+#include <cmath>
 
 namespace neap::inline v0::op {
 namespace detail {
@@ -188,6 +193,14 @@ NEAP_FUNC void scale_by::infer(shape_context& c) const {
   detail::require_floating(c, 0), detail::require_floating(c, 1);
   detail::require_dims(c, 1, {}, "the factor");
   c.fresh(c.in(0));
+}
+
+NEAP_FUNC bytes_t muon::workspace(work_context const& c) const { return neap::muon_workspace(c.in[2].type); }
+
+NEAP_FUNC bytes_t adafactor::workspace(work_context const& c) const { return neap::adafactor_workspace(c.in[0].type); }
+
+NEAP_FUNC bytes_t sum_squares::workspace(work_context const& c) const {
+  return neap::add_sum_of_squares_workspace(c.in[0].type);
 }
 
 }  // namespace neap::inline v0::op

@@ -1,4 +1,4 @@
-#include <neap/backend/math.hpp>
+#include <neap/core/math.hpp>
 
 #include <doctest/doctest.h>
 

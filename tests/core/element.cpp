@@ -1,4 +1,4 @@
-#include <neap/backend/types.hpp>
+#include <neap/core/element.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,17 @@
+// The kernels of <neap/ir/operators/matmul.hpp>.
+#pragma once
+
+#include <neap/ir/operators/matmul.hpp>
+
+#include <neap/backend/kernels/matmul.hpp>
+
+#include <concepts>
+
+namespace neap::inline v0::op {
+
+template <std::same_as<host_backend> Backend>
+void run(Backend& b, matmul const& op, kernel_arguments const& a) {
+  neap::matmul(b, a.in[0], a.in[1], a.out[0], {op.transpose_a, op.transpose_b, false}, a.workspace);
+}
+
+}  // namespace neap::inline v0::op

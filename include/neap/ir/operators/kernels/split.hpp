@@ -1,0 +1,11 @@
+// The kernels of <neap/ir/operators/split.hpp>.
+#pragma once
+
+#include <neap/ir/operators/split.hpp>
+
+namespace neap::inline v0::op {
+
+template <class Backend>
+void run(Backend&, split const&, kernel_arguments const&) {}
+
+}  // namespace neap::inline v0::op
