@@ -133,7 +133,7 @@ int main(int argc, char** argv) {
     row("README's program in one command", compile(compiler, program, make + "-DNEAP_ONE_FILE", 1));
     row("README's program in one command, with all kernels", compile(compiler, program, make, 1));
     for (auto const* part :
-         {"src_model", "src_search", "src_execution", "src_operators", "src_kernels", "src_image_kernels"})
+         {"src/model", "src/search", "src/execution", "src/operators", "src/kernels", "src/image_kernels"})
       row(std::string("neap/") + part + ".hpp",
           compile(compiler, including({std::string("neap/") + part + ".hpp"}), apart, 1));
     for (auto const* layer : {"core", "backend", "ir", "plan", "model", "train", "import", "schedule", "simulate",

@@ -7,7 +7,6 @@
 #include <neap/memory/check/check.hpp>
 #include <neap/memory/csv.hpp>
 #include <neap/memory/exact/exact.hpp>
-#include <neap/memory/packing_guesses.hpp>
 
 #include "../tests/support/packings.hpp"
 
@@ -48,8 +47,7 @@ void decide(options const& o, std::string const& kind, std::string const& name, 
   }
   neap::memory_problem const problem(given.records);
   double const begin = cpu_seconds();
-  auto const plan =
-      neap::exact{.capacity = given.capacity, .budget = o.budget, .guesser = &neap::planar_packings}(problem);
+  auto const plan = neap::exact{.capacity = given.capacity, .budget = o.budget}(problem);
   double const spent = cpu_seconds() - begin;
   if (auto const right = neap::verify(problem, plan); !right || plan.arena_bytes > given.capacity) {
     std::fprintf(stderr, "%s: %s\n", name.c_str(), right ? "the plan passes the capacity" : right.message().c_str());

@@ -14,18 +14,19 @@
 #include <neap/memory/make_plan.hpp>
 #include <neap/model/model.hpp>
 #include <neap/model/nn/transformer.hpp>
-#include <neap/model/zoo/bert.hpp>
-#include <neap/model/zoo/densenet.hpp>
 #include <neap/model/zoo/llama.hpp>
-#include <neap/model/zoo/mlp.hpp>
 #include <neap/model/zoo/resnet.hpp>
-#include <neap/model/zoo/unet.hpp>
-#include <neap/model/zoo/vgg.hpp>
-#include <neap/model/zoo/vit.hpp>
 #include <neap/schedule/memory_greedy.hpp>
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/simulator.hpp>
 #include <neap/train/training_step.hpp>
+
+#include "../examples/models/bert.hpp"
+#include "../examples/models/densenet.hpp"
+#include "../examples/models/mlp.hpp"
+#include "../examples/models/unet.hpp"
+#include "../examples/models/vgg.hpp"
+#include "../examples/models/vit.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -3,8 +3,8 @@
 # two (one reads Thrust's headers). All are optimised whatever the build type: kernels at -O0 are 15 times slower.
 function(neap_compile_apart target)
   foreach(part model search execution operators kernels image_kernels)
-    set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}-neap-src_${part}.cpp)
-    file(GENERATE OUTPUT ${source} CONTENT "#include <neap/src_${part}.hpp>\n")
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}-neap-src-${part}.cpp)
+    file(GENERATE OUTPUT ${source} CONTENT "#include <neap/src/${part}.hpp>\n")
     target_sources(${target} PRIVATE ${source})
     # Under the sanitizers more optimisation takes longer to compile than it saves.
     set(level -O2)
@@ -22,7 +22,7 @@ endfunction()
 # neap_compile_cuda(TARGET): the standard operators' kernels on a GPU, in a .cu file of their own. The project has CUDA
 # among its languages.
 function(neap_compile_cuda target)
-  set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}-neap-src_cuda.cu)
-  file(GENERATE OUTPUT ${source} CONTENT "#include <neap/src_cuda.hpp>\n")
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}-neap-src-cuda.cu)
+  file(GENERATE OUTPUT ${source} CONTENT "#include <neap/src/cuda.hpp>\n")
   target_sources(${target} PRIVATE ${source})
 endfunction()

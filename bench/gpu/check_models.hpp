@@ -4,8 +4,9 @@
 #include <neap/neap.hpp>
 
 #include <neap/model/zoo/gpt.hpp>
-#include <neap/model/zoo/mlp.hpp>
 #include <neap/model/zoo/resnet.hpp>
+
+#include "../../examples/models/mlp.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -5,12 +5,12 @@
 //
 // or six, side by side and each in less memory:
 //
-//   neap_model.cpp:          #include <neap/src_model.hpp>
-//   neap_search.cpp:         #include <neap/src_search.hpp>
-//   neap_execution.cpp:      #include <neap/src_execution.hpp>
-//   neap_operators.cpp:      #include <neap/src_operators.hpp>
-//   neap_kernels.cpp:        #include <neap/src_kernels.hpp>
-//   neap_image_kernels.cpp:  #include <neap/src_image_kernels.hpp>
+//   neap_model.cpp:          #include <neap/src/model.hpp>
+//   neap_search.cpp:         #include <neap/src/search.hpp>
+//   neap_execution.cpp:      #include <neap/src/execution.hpp>
+//   neap_operators.cpp:      #include <neap/src/operators.hpp>
+//   neap_kernels.cpp:        #include <neap/src/kernels.hpp>
+//   neap_image_kernels.cpp:  #include <neap/src/image_kernels.hpp>
 //
 // With CMake one line does all of it, and optimises those six whatever the build type:
 //

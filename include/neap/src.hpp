@@ -4,12 +4,12 @@
 //
 // Its parts may stand in files of their own instead, which are compiled side by side, each in less memory:
 //
-//   #include <neap/src_model.hpp>          // graphs, models, training steps, schedules, memory plans
-//   #include <neap/src_search.hpp>         // mutators and the search
-//   #include <neap/src_execution.hpp>      // what runs plans
-//   #include <neap/src_operators.hpp>      // the standard operators' own functions
-//   #include <neap/src_kernels.hpp>        // their kernels; it alone reads Thrust's headers
-//   #include <neap/src_image_kernels.hpp>  // the kernels of convolutions, pools and norms of channels
+//   #include <neap/src/model.hpp>          // graphs, models, training steps, schedules, memory plans
+//   #include <neap/src/search.hpp>         // mutators and the search
+//   #include <neap/src/execution.hpp>      // what runs plans
+//   #include <neap/src/operators.hpp>      // the standard operators' own functions
+//   #include <neap/src/kernels.hpp>        // their kernels; it alone reads Thrust's headers
+//   #include <neap/src/image_kernels.hpp>  // the kernels of convolutions, pools and norms of channels
 //
 // The search is compiled for graphs over the standard operators and for external graphs. A file that optimizes a graph
 // over a set of operators of its own includes <neap/optimize/search.hpp>; the compiler says so.
@@ -19,14 +19,14 @@
 // neap::v0::detail::run_kernel.
 #pragma once
 
-#include <neap/src_model.hpp>
+#include <neap/src/model.hpp>
 
-#include <neap/src_search.hpp>
+#include <neap/src/search.hpp>
 
-#include <neap/src_execution.hpp>
+#include <neap/src/execution.hpp>
 
-#include <neap/src_operators.hpp>
+#include <neap/src/operators.hpp>
 
-#include <neap/src_kernels.hpp>
+#include <neap/src/kernels.hpp>
 
-#include <neap/src_image_kernels.hpp>
+#include <neap/src/image_kernels.hpp>

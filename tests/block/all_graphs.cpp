@@ -1,12 +1,12 @@
 #include <neap/block/all_graphs.hpp>
 
+#include "../../examples/models/unet.hpp"
 #include "checks.hpp"
 
 #include <doctest/doctest.h>
 
 #include <neap/import/graph_file.hpp>
 #include <neap/model/zoo/gpt.hpp>
-#include <neap/model/zoo/unet.hpp>
 #include <neap/train/training_step.hpp>
 
 #include <algorithm>

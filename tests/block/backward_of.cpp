@@ -1,5 +1,6 @@
 #include <neap/block/backward_of.hpp>
 
+#include "../../examples/models/mlp.hpp"
 #include "../support/opaque_graph.hpp"
 #include "../support/random_model.hpp"
 
@@ -9,7 +10,6 @@
 #include <neap/ir/operators/update.hpp>
 #include <neap/model/program.hpp>
 #include <neap/model/zoo/gpt.hpp>
-#include <neap/model/zoo/mlp.hpp>
 #include <neap/train/loss.hpp>
 
 #include <utility>

@@ -1,13 +1,13 @@
 // The log of a call's operators beside the graph editor, and what recording leaves of a call's memory.
 #include <neap/capture/operator_log.hpp>
 
+#include "../support/graph_text.hpp"
 #include "../support/message.hpp"
 #include "testing.hpp"
 
 #include <doctest/doctest.h>
 #include <neap/core/philox.hpp>
 #include <neap/ir/operators/movement.hpp>
-#include <neap/ir/text.hpp>
 
 #include <memory>
 #include <utility>

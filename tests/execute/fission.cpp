@@ -1,9 +1,6 @@
 // Training steps that run in parts, beside the same steps taken eagerly: the same losses and weights, to rounding, in the
 // arena that was planned.
 #include <neap/model/zoo/gpt.hpp>
-#include <neap/model/zoo/lstm.hpp>
-#include <neap/model/zoo/mlp.hpp>
-#include <neap/model/zoo/vit.hpp>
 
 #include <neap/execute/trainer.hpp>
 #include <neap/model/model.hpp>
@@ -13,6 +10,9 @@
 #include <neap/train/training_step.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include "../../examples/models/lstm.hpp"
+#include "../../examples/models/mlp.hpp"
+#include "../../examples/models/vit.hpp"
 #include "../support/beside_eager.hpp"
 #include "../support/numbers.hpp"
 #include "../support/sanitized.hpp"

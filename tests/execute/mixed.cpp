@@ -5,7 +5,6 @@
 #include <neap/execute/evaluator.hpp>
 #include <neap/execute/trainer.hpp>
 #include <neap/model/model.hpp>
-#include <neap/model/zoo/bert.hpp>
 #include <neap/model/zoo/gpt.hpp>
 #include <neap/model/zoo/resnet.hpp>
 #include <neap/mutate/rematerialize.hpp>
@@ -17,6 +16,7 @@
 #include <neap/train/training_step.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include "../../examples/models/bert.hpp"
 #include "../support/files.hpp"
 #include "../support/message.hpp"
 #include "../support/sanitized.hpp"

@@ -1,10 +1,7 @@
 // Training steps that were rewritten, recomputed and swapped at random, and those that a search has planned with rules,
 // beside the same steps taken eagerly: the same losses and weights to rounding, and every plan is verified.
-#include <neap/model/zoo/densenet.hpp>
 #include <neap/model/zoo/gpt.hpp>
 #include <neap/model/zoo/llama.hpp>
-#include <neap/model/zoo/lstm.hpp>
-#include <neap/model/zoo/vit.hpp>
 
 #include <neap/execute/trainer.hpp>
 #include <neap/model/model.hpp>
@@ -15,6 +12,9 @@
 #include <neap/train/training_step.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include "../../examples/models/densenet.hpp"
+#include "../../examples/models/lstm.hpp"
+#include "../../examples/models/vit.hpp"
 #include "../support/beside_eager.hpp"
 #include "../support/numbers.hpp"
 #include "../support/sanitized.hpp"

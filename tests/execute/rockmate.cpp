@@ -5,12 +5,12 @@
 
 #include <neap/model/zoo/gpt.hpp>
 #include <neap/model/zoo/resnet.hpp>
-#include <neap/model/zoo/vit.hpp>
 
 #include <neap/model/model.hpp>
 #include <neap/train/training_file.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include "../../examples/models/vit.hpp"
 #include "../support/files.hpp"
 #include "../support/numbers.hpp"
 #include "../support/sanitized.hpp"

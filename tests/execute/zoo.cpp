@@ -1,17 +1,9 @@
 // Every model of the zoo at toy size: its program is a valid graph, a few steps of it lower the loss, and they give the
 // bits of the same steps taken eagerly; so does a plan that reorders, recomputes and swaps, in the arena that was planned
 // and without taking memory. The large ones are traced with types only.
-#include <neap/model/zoo/bert.hpp>
-#include <neap/model/zoo/densenet.hpp>
 #include <neap/model/zoo/gpt.hpp>
 #include <neap/model/zoo/llama.hpp>
-#include <neap/model/zoo/lstm.hpp>
-#include <neap/model/zoo/mixtral.hpp>
-#include <neap/model/zoo/mlp.hpp>
 #include <neap/model/zoo/resnet.hpp>
-#include <neap/model/zoo/unet.hpp>
-#include <neap/model/zoo/vgg.hpp>
-#include <neap/model/zoo/vit.hpp>
 
 #include <neap/execute/trainer.hpp>
 #include <neap/ir/verify.hpp>
@@ -24,6 +16,14 @@
 #include <neap/train/training_step.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include "../../examples/models/bert.hpp"
+#include "../../examples/models/densenet.hpp"
+#include "../../examples/models/lstm.hpp"
+#include "../../examples/models/mixtral.hpp"
+#include "../../examples/models/mlp.hpp"
+#include "../../examples/models/unet.hpp"
+#include "../../examples/models/vgg.hpp"
+#include "../../examples/models/vit.hpp"
 #include "../support/numbers.hpp"
 #include "../support/sanitized.hpp"
 #include "../train/run_program.hpp"

@@ -28,11 +28,12 @@ std::map<std::string, int> const rank_of{
     {"solve", 5},   {"mutate", 6},  {"optimize", 7}, {"solve_blocks", 7}, {"rewrite", 7},  {"checkmate", 5},
     {"execute", 8}, {"report", 9},  {"cuda", 9}};
 
-/// "ir" of "neap/ir/operators/kernels/gelu.hpp"; empty for the umbrellas directly in neap/.
+/// "ir" of "neap/ir/operators/kernels/gelu.hpp"; empty for the umbrellas directly in neap/ and in neap/src/.
 std::string layer_of(std::string const& header) {
   auto const from = header.find('/') + 1;
   auto const to = header.find('/', from);
-  return to == std::string::npos ? "" : header.substr(from, to - from);
+  auto const folder = to == std::string::npos ? "" : header.substr(from, to - from);
+  return folder == "src" ? "" : folder;
 }
 
 /// "neap/ir/graph.hpp" of "neap/ir/impl/graph.ipp", which defines what that header declares; other names as they are.

@@ -1,9 +1,9 @@
 #include <neap/import/known_operators.hpp>
 
 #include <neap/import/graph_file.hpp>
-#include <neap/ir/text.hpp>
 
 #include "../support/aten_twin.hpp"
+#include "../support/graph_text.hpp"
 #include "../support/random_algebra.hpp"
 
 #include <doctest/doctest.h>

@@ -1,8 +1,6 @@
 // A graph type that neap does not know, adapted by seven lines, and walked by neap's algorithms.
 #include <neap/ir/dataflow.hpp>
 
-#include <neap/ir/articulation.hpp>
-#include <neap/ir/dominators.hpp>
 #include <neap/ir/traversal.hpp>
 
 #include <doctest/doctest.h>
@@ -42,17 +40,13 @@ struct neap::graph_traits<engine::graph> {  // each tensor is an op, a value and
 
 using namespace neap;
 
-TEST_CASE("an external graph is ordered, cut into parts and asked for its narrow places") {
+TEST_CASE("an external graph is ordered") {
   static_assert(dataflow_graph<engine::graph>);
   // given -> a -> {b, c} -> d -> e
   engine::graph const g{
       {{"given", {}, 64}, {"a", {0}, 64}, {"b", {1}, 32}, {"c", {1}, 16}, {"d", {2, 3}, 64}, {"e", {4}, 4}}};
   CHECK(is_acyclic(g));
   for (auto const& order : {kahn_order(g), topological_order(g), depth_first_order(g)}) CHECK(is_topological(g, order));
-  CHECK(waists(g) == std::vector{op_id{0}, op_id{1}, op_id{4}, op_id{5}});
-  CHECK(articulation_points(g) == std::vector{op_id{1}, op_id{4}});
-  CHECK(dominators(g).parent(op_id{4}) == op_id{1});
-  CHECK(post_dominators(g).parent(op_id{1}) == op_id{4});
   CHECK(depths(g)[op_id{5}] == 4);
 }
 

@@ -1,8 +1,8 @@
 #include <neap/ir/operators/fused.hpp>
 
-#include <neap/ir/text.hpp>
 #include <neap/ir/verify.hpp>
 
+#include "../support/graph_text.hpp"
 #include "../support/message.hpp"
 #include "../support/operator_check.hpp"
 #include "../support/random_fused.hpp"

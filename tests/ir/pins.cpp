@@ -1,10 +1,10 @@
 #include <neap/ir/pins.hpp>
 
 #include <neap/ir/pin_rules.hpp>
-#include <neap/ir/text.hpp>
 #include <neap/ir/verify.hpp>
 #include <neap/mutate/gap.hpp>
 
+#include "../support/graph_text.hpp"
 #include "../support/message.hpp"
 #include "../support/opaque_graph.hpp"
 #include "../support/pin_counts.hpp"

@@ -4,7 +4,6 @@
 
 #include <neap/memory/check/check.hpp>
 #include <neap/memory/exact_placing.hpp>
-#include <neap/memory/packing_guesses.hpp>
 
 #include "../support/packings.hpp"
 #include "../support/sanitized.hpp"
@@ -312,7 +311,7 @@ TEST_CASE("budgets: searches that have nothing to do take no nodes from the othe
   std::mt19937_64 rng(23);
   int spent = 0;
   for (int round = 0; round < (neap::testing::sanitized ? 1 : 6); ++round) {
-    std::vector<usage_record> records;  // much is free at most moments: nothing to guess
+    std::vector<usage_record> records;  // much is free at most moments
     for (std::int64_t i = 0; i < 1100; ++i) {
       auto const at = static_cast<std::int64_t>(rng() % 300);
       auto const life = 1 + static_cast<std::int64_t>(rng() % (rng() % 4 ? 5 : 200));
@@ -321,10 +320,7 @@ TEST_CASE("budgets: searches that have nothing to do take no nodes from the othe
     memory_problem const p(records);
     std::int64_t const nodes = 4000 + 7000 * round;
     for (unsigned threads : {1u, 2u}) {
-      auto const plan = exact{.capacity = load_lower_bound(p).bytes,
-                              .budget = {.nodes = nodes},
-                              .threads = threads,
-                              .guesser = &planar_packings}(p);
+      auto const plan = exact{.capacity = load_lower_bound(p).bytes, .budget = {.nodes = nodes}, .threads = threads}(p);
       CHECK(plan.work <= nodes + nodes / 4);
       spent += plan.status == plan_status::budget_spent;
     }
@@ -416,50 +412,4 @@ TEST_CASE("sizes beyond 32 bits") {
   auto const plan = exact{}(records);
   CHECK(plan.status == plan_status::optimal);
   CHECK(verify(records, plan).ok());
-}
-
-TEST_CASE("guesses on several threads: the same plan and the same count of nodes") {
-  int guessed = 0;
-  for (std::uint64_t seed = 0; seed < 6; ++seed) {
-    auto const p = testing::planted({testing::pattern::pinwheel, 60, 20, 1'000'000, seed % 2 == 0 ? 0 : 0.05}, seed);
-    exact planner{.capacity = p.capacity, .budget = {.nodes = 20'000}, .guesser = &planar_packings};
-    auto const alone = planner(p.records);
-    planner.threads = 3;
-    auto const together = planner(p.records);
-    CHECK(alone.offsets == together.offsets);
-    CHECK(alone.work == together.work);
-    planner.threads = 1, planner.guesser = nullptr;
-    guessed += planner(p.records).offsets != alone.offsets;
-  }
-  CHECK(guessed > 0);
-}
-
-TEST_CASE("a guesser is asked once a capacity, may decline, and proves nothing") {
-  // Gives up at once with `no`, where a plan exists.
-  struct liar final : detail::placement_search {
-    void start(std::int64_t) override { nodes_ = 0; }
-    detail::feasibility run(detail::stop_condition const&) override { return ++nodes_, detail::feasibility::no; }
-    std::int64_t offset(std::size_t) const override { return 0; }
-  };
-  static int made = 0;
-  constexpr auto weight = [](std::size_t) -> std::int64_t { return 5; };
-  packing_guesser const lies{[](detail::packing_problem const&) -> std::unique_ptr<detail::placement_search> {
-                               return ++made, std::make_unique<liar>();
-                             },
-                             weight};
-  packing_guesser const declines{
-      [](detail::packing_problem const&) -> std::unique_ptr<detail::placement_search> { return nullptr; }, weight};
-  std::mt19937_64 rng(38);
-  int searched = 0;
-  for (int round = 0; round < rounds / 20; ++round) {
-    auto const records = some_records(rng, 3 * round, 20, 20, 8, 99);
-    auto const plain = exact{}(records), lied = exact{.guesser = &lies}(records);
-    REQUIRE(lied.status == plain.status);
-    REQUIRE(lied.arena_bytes == plain.arena_bytes);
-    REQUIRE_MESSAGE(verify(records, lied).ok(), verify(records, lied).message());
-    REQUIRE(exact{.guesser = &declines}(records) == plain);
-    searched += plain.work > 0;
-  }
-  CHECK(searched > 0);
-  CHECK(made > 0);
 }

@@ -5,7 +5,6 @@
 #include <neap/memory/bounds.hpp>
 #include <neap/memory/check/check.hpp>
 #include <neap/memory/exact/exact.hpp>
-#include <neap/memory/packing_guesses.hpp>
 
 #include "../support/packings.hpp"
 #include "../support/sanitized.hpp"
@@ -72,30 +71,29 @@ TEST_CASE("decided alone, with every trick on or off: found exactly where brute 
   CHECK(impossible > tries / 2);
 }
 
-TEST_CASE("packings that were there before: found, in few nodes, and never called impossible") {
+TEST_CASE("packings that were there before are never called impossible, and most are found") {
   struct size {
     int records;
     std::int64_t moments, bytes;
     double holes;
-    int missed;  // at most, of 10 a pattern
+    int found;  // at least, of 10 a pattern
   };
-  for (auto const& s : {size{30, 20, 1000, 0, 0}, size{80, 20, 1'000'000, 0, 1}, size{80, 8, 500, 0.05, 3},
-                        size{150, 1000, 1000, 0.05, 2}})
+  for (auto const& s : {size{30, 20, 1000, 0, 10}, size{80, 20, 1'000'000, 0, 3}, size{80, 8, 500, 0.05, 10},
+                        size{150, 1000, 1000, 0.05, 8}})
     for (auto kind : {pattern::guillotine, pattern::pinwheel, pattern::corners, pattern::slabs}) {
-      int missed = 0;
+      int found = 0;
       for (std::uint64_t seed = 0; seed < neap::testing::cases(10u); ++seed) {
         auto const p = planted({kind, s.records, s.moments, s.bytes, s.holes}, seed);
-        auto const plan =
-            exact{.capacity = p.capacity, .budget = {.nodes = 30'000}, .guesser = &planar_packings}(p.records);
+        auto const plan = exact{.capacity = p.capacity, .budget = {.nodes = 30'000}}(p.records);
         REQUIRE(plan.status != plan_status::infeasible);
         REQUIRE_MESSAGE(verify(p.records, plan).ok(), verify(p.records, plan).message());
         REQUIRE((!has_offsets(plan) || plan.arena_bytes <= p.capacity));
-        missed += !has_offsets(plan);
+        found += has_offsets(plan);
       }
       CAPTURE(s.records);
       CAPTURE(s.moments);
       CAPTURE(static_cast<int>(kind));
-      CHECK(missed <= s.missed);
+      CHECK(found >= (neap::testing::sanitized ? 0 : s.found));
     }
 }
 
@@ -115,21 +113,4 @@ TEST_CASE("the clock's scale is no matter: ranks in place of times, the same nod
     CHECK(count(p) == count(by_rank(p)));
     CHECK(count(p) == count(stretched(p, seed)));
   }
-}
-
-TEST_CASE(
-    "guesses prove nothing: where sizes agree by chance and look as if they did not, nothing is called impossible") {
-  int found = 0;
-  for (std::uint64_t seed = 0; seed < 12; ++seed) {
-    auto p = scaled(planted({pattern::corners, 80, 20, 1000, 0}, seed), 1009);
-    p.records.push_back({.lower = 20, .upper = 21, .size = 1});  // all sizes look as if chosen to the byte
-    auto const plan =
-        exact{.capacity = p.capacity, .budget = {.nodes = 40'000}, .guesser = &planar_packings}(p.records);
-    CAPTURE(seed);
-    REQUIRE(plan.status != plan_status::infeasible);
-    REQUIRE_MESSAGE(verify(p.records, plan).ok(), verify(p.records, plan).message());
-    REQUIRE(plan.arena_bytes <= p.capacity);
-    found += has_offsets(plan);
-  }
-  CHECK(found > 3);
 }

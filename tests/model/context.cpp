@@ -3,11 +3,11 @@
 #include <neap/model/model.hpp>
 #include <neap/model/zoo/gpt.hpp>
 #include <neap/model/zoo/llama.hpp>
-#include <neap/model/zoo/lstm.hpp>
-#include <neap/model/zoo/mixtral.hpp>
-#include <neap/model/zoo/mlp.hpp>
-#include <neap/model/zoo/vit.hpp>
 
+#include "../../examples/models/lstm.hpp"
+#include "../../examples/models/mixtral.hpp"
+#include "../../examples/models/mlp.hpp"
+#include "../../examples/models/vit.hpp"
 #include "../support/message.hpp"
 
 #include <doctest/doctest.h>

@@ -1,16 +1,16 @@
 #include <neap/model/weights_file.hpp>
 
 #include <neap/model/model.hpp>
-#include <neap/model/zoo/bert.hpp>
-#include <neap/model/zoo/densenet.hpp>
 #include <neap/model/zoo/gpt.hpp>
 #include <neap/model/zoo/llama.hpp>
-#include <neap/model/zoo/mlp.hpp>
 #include <neap/model/zoo/resnet.hpp>
-#include <neap/model/zoo/unet.hpp>
-#include <neap/model/zoo/vgg.hpp>
-#include <neap/model/zoo/vit.hpp>
 
+#include "../../examples/models/bert.hpp"
+#include "../../examples/models/densenet.hpp"
+#include "../../examples/models/mlp.hpp"
+#include "../../examples/models/unet.hpp"
+#include "../../examples/models/vgg.hpp"
+#include "../../examples/models/vit.hpp"
 #include "../support/files.hpp"
 
 #include <doctest/doctest.h>

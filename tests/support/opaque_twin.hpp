@@ -3,7 +3,8 @@
 
 #include <neap/ir/editor.hpp>
 #include <neap/ir/standard_operators.hpp>
-#include <neap/ir/text.hpp>
+
+#include "graph_text.hpp"
 
 #include <span>
 #include <string>

@@ -3,9 +3,10 @@
 
 #include <neap/core/philox.hpp>
 #include <neap/ir/standard_operators.hpp>
-#include <neap/ir/text.hpp>
 #include <neap/mutate/mutator.hpp>
 #include <neap/schedule/order.hpp>
+
+#include "graph_text.hpp"
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,20 +1,20 @@
 // The models of the zoo at toy size, with a batch and a loss each.
 #pragma once
 
-#include <neap/model/zoo/bert.hpp>
-#include <neap/model/zoo/densenet.hpp>
 #include <neap/model/zoo/gpt.hpp>
 #include <neap/model/zoo/llama.hpp>
-#include <neap/model/zoo/lstm.hpp>
-#include <neap/model/zoo/mixtral.hpp>
-#include <neap/model/zoo/mlp.hpp>
 #include <neap/model/zoo/resnet.hpp>
-#include <neap/model/zoo/unet.hpp>
-#include <neap/model/zoo/vgg.hpp>
-#include <neap/model/zoo/vit.hpp>
 
 #include <neap/train/training_step.hpp>
 
+#include "../../examples/models/bert.hpp"
+#include "../../examples/models/densenet.hpp"
+#include "../../examples/models/lstm.hpp"
+#include "../../examples/models/mixtral.hpp"
+#include "../../examples/models/mlp.hpp"
+#include "../../examples/models/unet.hpp"
+#include "../../examples/models/vgg.hpp"
+#include "../../examples/models/vit.hpp"
 #include "numbers.hpp"
 
 #include <cstdint>

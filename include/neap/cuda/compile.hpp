@@ -9,7 +9,7 @@
 // by each call. What a graph leaves to later ones of the same call stays on the device, in memory beside the arena, and the
 // host copies what it reads of it. A limit of plan_with bounds the peak of each graph by itself: that memory is not counted
 // in it, device_bytes() has both. Bits are those of the device's kernels. What the device cannot run is refused, never
-// computed on the host. Needs the CUDA toolkit's headers; kernels are in neap/src_cuda.hpp.
+// computed on the host. Needs the CUDA toolkit's headers; kernels are in neap/src/cuda.hpp.
 //
 // A call that updates weights before a read that decides may turn out to need another path: the host copies what such
 // weights were.

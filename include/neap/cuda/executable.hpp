@@ -4,7 +4,7 @@
 // from which the graph's first nodes copy it. Nothing is allocated in a step. Bits are the same with a graph and without.
 //
 //   neap::cuda_backend backend;
-//   neap::trainer run(step, found.placed, backend);      // the kernels: neap/src_cuda.hpp, in one .cu file
+//   neap::trainer run(step, found.placed, backend);      // the kernels: neap/src/cuda.hpp, in one .cu file
 //
 // Residents with a model's tensor behind them stay on the device; others are copied before and after each step. If a launch,
 // a copy or the capture is refused, neap::error names the op. Nothing has run if the step is a graph; without one, the

@@ -1,4 +1,4 @@
-// The kernels of the standard operators on a GPU, as tables that one .cu file of a program fills (neap/src_cuda.hpp):
+// The kernels of the standard operators on a GPU, as tables that one .cu file of a program fills (neap/src/cuda.hpp):
 // the other files are C++, and need no nvcc.
 #pragma once
 

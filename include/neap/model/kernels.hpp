@@ -2,7 +2,7 @@
 // any other's.
 //
 // Compiling all standard kernels takes longer than most programs. Where NEAP_SEPARATE_COMPILATION is defined they are compiled
-// in two files of the program (neap/src_kernels.hpp, neap/src_image_kernels.hpp). Without that name, each
+// in two files of the program (neap/src/kernels.hpp, neap/src/image_kernels.hpp). Without that name, each
 // source file that makes tensors, reads their data or runs a plan compiles the kernels, and files that only include this
 // one do not: the class below is a template for that reason alone. With NEAP_ONE_FILE (core/one_file.hpp) operators bring their own.
 #pragma once

@@ -1,6 +1,6 @@
 // The positions of a list of numbers, sorted by number: a stable sort by Thrust, on any of its execution policies, then
 // one pass that finds where each number begins. With this header the gradient of an embedding with a large vocabulary sorts
-// so on the host (instead of by counting, with the same result). neap/src_kernels.hpp includes it; a program that
+// so on the host (instead of by counting, with the same result). neap/src/kernels.hpp includes it; a program that
 // does not compile its kernels apart includes it in every file.
 #pragma once
 

@@ -47,8 +47,6 @@ struct exact {
   /// Several capacities are decided at once; one capacity, by several orders at once. Neither plan nor bound, status or
   /// count of nodes depend on the number (with a budget in nodes).
   unsigned threads = 1;
-  /// A search for packings beside the others, as `&planar_packings` (neap/memory/packing_guesses.hpp); null: none.
-  packing_guesser const* guesser = nullptr;
 
   memory_plan operator()(memory_problem const& p) const;
 
@@ -59,7 +57,7 @@ struct exact {
   memory_plan smallest(memory_problem const& p) const {
     memory_plan const plan = default_planner{.most_placements = 0}(p);
     if (!has_offsets(plan) || plan.status == plan_status::optimal) return plan;
-    detail::feasibility_without_windows const decide(p, tricks, guesser);
+    detail::feasibility_without_windows const decide(p, tricks);
     return in_turn(p, plan, decide, detail::stop_condition::after_seconds(budget.seconds));
   }
 

@@ -27,14 +27,6 @@
 
 namespace neap::inline v0 {
 
-/// A component of the exact planner: a search that finds packings and proves nothing (neap/memory/packing_guesses.hpp).
-struct packing_guesser {
-  /// Null where it is not for the problem, which outlives the search.
-  std::unique_ptr<detail::placement_search> (*make)(detail::packing_problem const&);
-  /// Its nodes beside 4 of a search in an order.
-  std::int64_t (*weight)(std::size_t records);
-};
-
 namespace detail {
 
 /// Nodes of a search of so many records without a failure, and some.
@@ -90,7 +82,7 @@ std::size_t first_decided(worker_team* team, std::size_t count, stop_condition c
 class portfolio {
  public:
   portfolio(memory_problem const& p, std::vector<std::vector<std::uint32_t>> const& orders, std::int64_t unit,
-            search_tricks tricks, packing_guesser const* guesser, std::int64_t capacity);
+            search_tricks tricks, std::int64_t capacity);
 
   /// Within about so many nodes. `offsets` are written after `yes`.
   probe_answer operator()(std::int64_t most_nodes, worker_team* team, stop_condition const& stop,
@@ -100,7 +92,6 @@ class portfolio {
   struct member {
     std::unique_ptr<placement_search> search;
     std::int64_t weight;      // nodes of a slice
-    bool proves = true;       // its `no` is one
     std::int64_t most = 0;    // nodes, up to the end of a round
     bool over = false;        // it has nothing to search any more
     std::int64_t before = 0;  // nodes before the round
@@ -125,21 +116,21 @@ class portfolio {
   std::vector<std::vector<std::uint32_t>> const& orders_;
   std::int64_t unit_;
   std::vector<packing_problem> problems_;  // one an order
-  std::vector<member> members_;            // the orders, then the skyline search, then a guesser
+  std::vector<member> members_;            // the orders, then the skyline search
 };
 
 /// Decides one capacity after another for one problem; a copy may do so beside it. Records keep their windows to
 /// themselves: where a problem has some, `no` means without them.
 class feasibility_without_windows {
  public:
-  feasibility_without_windows(memory_problem const& p, search_tricks tricks, packing_guesser const* guesser = nullptr);
+  feasibility_without_windows(memory_problem const& p, search_tricks tricks);
 
   memory_problem const& problem() const { return problem_; }
   std::int64_t unit() const { return unit_; }
 
   /// With about `asked.nodes` nodes at most, and with a team's threads if there is one.
   probe_answer operator()(probe asked, worker_team* team, stop_condition const& stop) const {
-    return portfolio(problem_, orders_, unit_, tricks_, guesser_, asked.capacity)(asked.nodes, team, stop, start());
+    return portfolio(problem_, orders_, unit_, tricks_, asked.capacity)(asked.nodes, team, stop, start());
   }
   /// Offsets before anything is placed.
   std::vector<std::int64_t> start() const {
@@ -152,7 +143,6 @@ class feasibility_without_windows {
  private:
   memory_problem const& problem_;
   search_tricks tricks_;
-  packing_guesser const* guesser_;
   std::int64_t unit_;
   std::vector<std::vector<std::uint32_t>> orders_;
 };
@@ -160,8 +150,8 @@ class feasibility_without_windows {
 /// The same for problems with windows: what was kept whole may yet be lent out in part.
 class feasibility_search {
  public:
-  feasibility_search(memory_problem const& p, search_tricks tricks, packing_guesser const* guesser = nullptr)
-      : whole_(p, tricks, guesser),
+  feasibility_search(memory_problem const& p, search_tricks tricks)
+      : whole_(p, tricks),
         has_windows_(p.has_windows()) {}
 
   std::int64_t unit() const { return whole_.unit(); }

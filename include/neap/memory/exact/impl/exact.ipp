@@ -15,7 +15,7 @@ NEAP_FUNC memory_plan exact::operator()(memory_problem const& p) const {
     detail::improve_plan(p, plan, improvement(p));
     return limited(plan);
   }
-  detail::feasibility_search decide(p, tricks, guesser);
+  detail::feasibility_search decide(p, tricks);
   auto const stop = detail::stop_condition::after_seconds(budget.seconds);
   std::optional<worker_team> team;
   if (threads > 1) team.emplace(threads);

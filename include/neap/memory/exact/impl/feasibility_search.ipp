@@ -9,8 +9,7 @@ namespace neap::inline v0 {
 namespace detail {
 
 NEAP_FUNC portfolio::portfolio(memory_problem const& p, std::vector<std::vector<std::uint32_t>> const& orders,
-                               std::int64_t unit, search_tricks tricks, packing_guesser const* guesser,
-                               std::int64_t capacity)
+                               std::int64_t unit, search_tricks tricks, std::int64_t capacity)
     : orders_(orders),
       unit_(unit) {
   problems_.reserve(orders.size());  // searches refer to them
@@ -22,11 +21,6 @@ NEAP_FUNC portfolio::portfolio(memory_problem const& p, std::vector<std::vector<
         first.count() <= exact_policy::most_explained ? exact_policy::ordered_weight
                                                       : exact_policy::unexplained_weight);
   if (plain && tricks.skyline) add(std::make_unique<skyline_search>(first, tricks), exact_policy::skyline_weight);
-  if (plain && guesser != nullptr)
-    if (auto made = guesser->make(first)) {
-      add(std::move(made), guesser->weight(first.count()));
-      members_.back().proves = false;
-    }
   auto const units = std::min(capacity / unit, std::numeric_limits<std::int64_t>::max() / 2);
   for (auto& m : members_) m.search->start(units);
 }
@@ -62,7 +56,6 @@ NEAP_FUNC std::size_t portfolio::run_slices(worker_team* team, stop_condition co
     auto& m = members_[k];
     if (m.most <= m.before) return false;
     m.fits = m.search->run(stop_condition::after_nodes(m.most, &inner));
-    if (m.fits == feasibility::no && !m.proves) m.fits = feasibility::unknown, m.over = true;
     if (m.fits == feasibility::unknown && m.search->nodes() == m.before) m.over = true;
     return m.fits != feasibility::unknown;
   });
@@ -72,11 +65,9 @@ NEAP_FUNC std::size_t portfolio::run_slices(worker_team* team, stop_condition co
   return deciding;
 }
 
-NEAP_FUNC feasibility_without_windows::feasibility_without_windows(memory_problem const& p, search_tricks tricks,
-                                                                   packing_guesser const* guesser)
+NEAP_FUNC feasibility_without_windows::feasibility_without_windows(memory_problem const& p, search_tricks tricks)
     : problem_(p),
       tricks_(tricks),
-      guesser_(guesser),
       unit_(granularity(p)) {
   plateau_ground const plateaus(p);
   for (rank_order order : search_orders) {

@@ -3,10 +3,10 @@
 #pragma once
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
-#error "neap/src_model.hpp: all files of the program, this one too, are compiled with NEAP_SEPARATE_COMPILATION"
+#error "neap/src/model.hpp: all files of the program, this one too, are compiled with NEAP_SEPARATE_COMPILATION"
 #endif
 #if defined(NEAP_FUNC) && !defined(NEAP_SRC)
-#error "neap/src_model.hpp stands before other headers of neap"
+#error "neap/src/model.hpp stands before other headers of neap"
 #endif
 #define NEAP_SRC
 

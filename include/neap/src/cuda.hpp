@@ -1,7 +1,7 @@
 // The standard operators' kernels on a GPU, for one .cu file of a program that makes trainers or evaluators on a
 // cuda_backend:
 //
-//   #include <neap/src_cuda.hpp>
+//   #include <neap/src/cuda.hpp>
 //
 // The other files are C++ and include neap/cuda.hpp. (With CMake: neap_compile_cuda(my_program).) A program that lacks the
 // file does not link: the linker misses neap::v0::detail::standard_cuda_kernels().

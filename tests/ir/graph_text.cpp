@@ -1,5 +1,4 @@
-#include <neap/ir/text.hpp>
-
+#include "../support/graph_text.hpp"
 #include "../support/random_graph.hpp"
 
 #include <doctest/doctest.h>

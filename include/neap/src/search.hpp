@@ -3,14 +3,14 @@
 #pragma once
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
-#error "neap/src_search.hpp: all files of the program, this one too, are compiled with NEAP_SEPARATE_COMPILATION"
+#error "neap/src/search.hpp: all files of the program, this one too, are compiled with NEAP_SEPARATE_COMPILATION"
 #endif
 #if defined(NEAP_FUNC) && !defined(NEAP_SRC)
-#error "neap/src_search.hpp stands before other headers of neap"
+#error "neap/src/search.hpp stands before other headers of neap"
 #endif
 #define NEAP_SRC
 
-// Declarations of what neap/src_model.hpp defines; the rest is made here.
+// Declarations of what neap/src/model.hpp defines; the rest is made here.
 #include <neap/model/model.hpp>
 #include <neap/train/training_step.hpp>
 

@@ -1,4 +1,4 @@
-// The kernels that src_kernels.hpp leaves out, those of images, for one source file of a program whose files are
+// The kernels that src/kernels.hpp leaves out, those of images, for one source file of a program whose files are
 // compiled with NEAP_SEPARATE_COMPILATION (neap/src.hpp says more).
 #pragma once
 

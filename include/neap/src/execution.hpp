@@ -3,14 +3,14 @@
 #pragma once
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
-#error "neap/src_execution.hpp: all files of the program, this one too, are compiled with NEAP_SEPARATE_COMPILATION"
+#error "neap/src/execution.hpp: all files of the program, this one too, are compiled with NEAP_SEPARATE_COMPILATION"
 #endif
 #if defined(NEAP_FUNC) && !defined(NEAP_SRC)
-#error "neap/src_execution.hpp stands before other headers of neap"
+#error "neap/src/execution.hpp stands before other headers of neap"
 #endif
 #define NEAP_SRC
 
-// Declarations of what neap/src_model.hpp and neap/src_search.hpp define; the rest is made here.
+// Declarations of what neap/src/model.hpp and neap/src/search.hpp define; the rest is made here.
 #include <neap/model/model.hpp>
 #include <neap/optimize/optimize.hpp>
 #include <neap/train/training_step.hpp>

@@ -3,7 +3,7 @@
 #pragma once
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
-#error "neap/src_operators.hpp: all files of the program, this one too, are compiled with NEAP_SEPARATE_COMPILATION"
+#error "neap/src/operators.hpp: all files of the program, this one too, are compiled with NEAP_SEPARATE_COMPILATION"
 #endif
 
 #include <neap/ir/standard_operators.hpp>
