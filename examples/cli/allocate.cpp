@@ -1,6 +1,7 @@
 // neap allocate: offsets for usage records, of a file in MiniMalloc's CSV form or of a graph in its given order.
 #include "allocate_pools.hpp"
 #include "graph_input.hpp"
+#include "offsets_svg.hpp"
 
 #include <neap/import/file.hpp>
 #include <neap/import/file_kind.hpp>
@@ -12,7 +13,6 @@
 #include <neap/memory/lifetimes.hpp>
 #include <neap/memory/planner.hpp>
 #include <neap/memory/streams/waves.hpp>
-#include <neap/report/offsets_svg.hpp>
 #include <neap/report/text_file.hpp>
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/simulator.hpp>

@@ -1,6 +1,7 @@
 // neap plan: the best plan for a graph under a memory limit, a latency limit, or both.
 #include "device_input.hpp"
 #include "graph_input.hpp"
+#include "pareto.hpp"
 
 #include <neap/import/plan_reader.hpp>
 #include <neap/mutate/any_mutator.hpp>
@@ -25,7 +26,6 @@
 #endif
 #include <neap/report/labels.hpp>
 #include <neap/report/memory_svg.hpp>
-#include <neap/report/pareto.hpp>
 #include <neap/report/plan_writer.hpp>
 #include <neap/report/results_csv.hpp>
 #include <neap/report/text_file.hpp>

@@ -1,11 +1,11 @@
 // neap show: pictures of a graph and of a plan.
+#include "block_dot.hpp"
+#include "dot.hpp"
+#include "offsets_svg.hpp"
 #include "plan_input.hpp"
 
 #include <neap/memory/check/fragmentation.hpp>
-#include <neap/report/block_dot.hpp>
-#include <neap/report/dot.hpp>
 #include <neap/report/memory_svg.hpp>
-#include <neap/report/offsets_svg.hpp>
 #include <neap/report/text_file.hpp>
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/roofline.hpp>

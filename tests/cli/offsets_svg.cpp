@@ -1,4 +1,4 @@
-#include <neap/report/offsets_svg.hpp>
+#include "../../examples/cli/offsets_svg.hpp"
 
 #include "../support/opaque_graph.hpp"
 #include "../support/svg.hpp"

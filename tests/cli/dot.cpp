@@ -1,4 +1,4 @@
-#include <neap/report/dot.hpp>
+#include "../../examples/cli/dot.hpp"
 
 #include "../support/count.hpp"
 #include "../support/opaque_graph.hpp"

@@ -14,9 +14,10 @@
 #include <neap/ir/opaque.hpp>
 #include <neap/ir/operators/transfer.hpp>
 #include <neap/plan/schedule.hpp>
-#include <neap/report/dot_text.hpp>
 #include <neap/report/labels.hpp>
 #include <neap/report/svg.hpp>
+
+#include "dot_text.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include <neap/report/block_dot.hpp>
+#include "../../examples/cli/block_dot.hpp"
 
 #include "../support/count.hpp"
 #include "../support/message.hpp"

@@ -1,4 +1,4 @@
-#include <neap/report/pareto.hpp>
+#include "../../examples/cli/pareto.hpp"
 
 #include "../support/svg.hpp"
 

@@ -5,9 +5,10 @@
 #pragma once
 
 #include <neap/block/all_graphs.hpp>
-#include <neap/report/dot_text.hpp>
 #include <neap/report/labels.hpp>
 #include <neap/report/svg.hpp>
+
+#include "dot_text.hpp"
 
 #include <algorithm>
 #include <array>
