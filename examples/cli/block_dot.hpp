@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 enum class block_drawing : std::uint8_t { basic, dataflow, simplified, blocks, kernels };
 constexpr std::string_view name_of(block_drawing d) {
@@ -379,4 +379,4 @@ inline std::string to_dot(op_graph const& g, all_graphs const& a, block_drawing 
   return detail::block_dot_writer(g, a, options).text(what);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct dot_options {
   std::string title = "One training step";
@@ -351,4 +351,4 @@ inline std::string to_dot(op_graph const& g, schedule const* order = nullptr, do
   return detail::dot_writer(g, order, options).text();
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// A label in quotes, which no name can leave.
 inline std::string dot_quoted(std::string_view s) {
@@ -23,4 +23,4 @@ inline std::string dot_quoted(std::string_view s) {
   return q + "\"";
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What lies beneath the records throughout.
 struct resident_block {
@@ -399,4 +399,4 @@ std::string offsets_svg(plan<G> const& p, std::string title, bytes_t limit = -1)
   return offsets_svg(about, placed.records, placed.placed);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A search's front, its limits and the chosen plan.
 struct pareto_report {
@@ -157,4 +157,4 @@ inline std::string pareto_svg(std::string_view title, pareto_report const& r) {
   return s + detail::svg_levels(levels, plot.right, plot.top, plot.bottom) + "</svg>\n";
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

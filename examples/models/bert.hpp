@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace neap::inline v0::zoo {
+namespace neap { inline namespace v0 { namespace zoo {
 
 struct bert_config {
   std::int64_t vocabulary = 30522, context = 512, segments = 2, width = 768, heads = 12, layers = 12, hidden = 3072;
@@ -77,4 +77,4 @@ struct bert {
                                          "blocks", "transform", "head_norm", "head_bias"};
 };
 
-}  // namespace neap::inline v0::zoo
+}}}  // namespace neap::v0::zoo

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-namespace neap::inline v0::zoo {
+namespace neap { inline namespace v0 { namespace zoo {
 
 struct densenet_config {
   std::vector<std::int64_t> layers{6, 12, 24, 16};  // of each stage
@@ -108,4 +108,4 @@ struct densenet {
   static constexpr std::array neap_names{"stem", "stem_norm", "stages", "norm", "head"};
 };
 
-}  // namespace neap::inline v0::zoo
+}}}  // namespace neap::v0::zoo

@@ -4,7 +4,7 @@
 #include <neap/model/nn/embedding.hpp>
 #include <neap/model/nn/recurrent.hpp>
 
-namespace neap::inline v0::zoo {
+namespace neap { inline namespace v0 { namespace zoo {
 
 struct lstm_config {
   std::int64_t vocabulary = 10000, width = 650, layers = 2;
@@ -48,4 +48,4 @@ struct lstm {
   static constexpr std::array neap_names{"tokens", "recurrent", "head"};
 };
 
-}  // namespace neap::inline v0::zoo
+}}}  // namespace neap::v0::zoo

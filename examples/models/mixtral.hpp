@@ -8,7 +8,7 @@
 
 #include <vector>
 
-namespace neap::inline v0::zoo {
+namespace neap { inline namespace v0 { namespace zoo {
 
 struct mixtral_config {
   std::int64_t vocabulary = 32000, context = 4096, width = 4096, heads = 32, key_heads = 8, layers = 32, hidden = 14336,
@@ -88,4 +88,4 @@ struct mixtral {
   static constexpr std::array neap_names{"tokens", "turn", "blocks", "norm", "head"};
 };
 
-}  // namespace neap::inline v0::zoo
+}}}  // namespace neap::v0::zoo

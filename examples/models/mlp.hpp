@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace neap::inline v0::zoo {
+namespace neap { inline namespace v0 { namespace zoo {
 
 struct mlp_config {
   std::vector<std::int64_t> widths{784, 1024, 1024, 10};  // of the input, the layers between, the output
@@ -35,4 +35,4 @@ struct mlp {
   static constexpr std::array neap_names{"layers"};
 };
 
-}  // namespace neap::inline v0::zoo
+}}}  // namespace neap::v0::zoo

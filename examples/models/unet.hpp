@@ -9,7 +9,7 @@
 
 #include <vector>
 
-namespace neap::inline v0::zoo {
+namespace neap { inline namespace v0 { namespace zoo {
 
 struct unet_config {
   std::int64_t channels = 3, classes = 2, width = 64;
@@ -117,4 +117,4 @@ struct unet_plus_plus {
   static constexpr std::array neap_names{"nodes", "head"};
 };
 
-}  // namespace neap::inline v0::zoo
+}}}  // namespace neap::v0::zoo

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-namespace neap::inline v0::zoo {
+namespace neap { inline namespace v0 { namespace zoo {
 
 struct vgg_config {
   std::vector<std::vector<std::int64_t>> stages{
@@ -83,4 +83,4 @@ struct vgg {
   static constexpr std::array neap_names{"features", "fc1", "fc2", "head"};
 };
 
-}  // namespace neap::inline v0::zoo
+}}}  // namespace neap::v0::zoo

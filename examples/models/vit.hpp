@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace neap::inline v0::zoo {
+namespace neap { inline namespace v0 { namespace zoo {
 
 struct vit_config {
   std::int64_t image = 224, patch = 16, channels = 3, classes = 1000, width = 768, heads = 12, layers = 12,
@@ -71,4 +71,4 @@ struct vit {
   static constexpr std::array neap_names{"patches", "class_token", "positions", "blocks", "norm", "head"};
 };
 
-}  // namespace neap::inline v0::zoo
+}}}  // namespace neap::v0::zoo

@@ -15,7 +15,7 @@ function(plant header name from to)
     message(FATAL_ERROR "attention_${header}.cuh has no '${from}': ${name} cannot be planted")
   endif()
   string(REPLACE "${from}" "${to}" text "${text_${header}}")
-  string(REPLACE "namespace neap::inline v0::detail {" "namespace neap::inline v0::detail::planted::${name} {" text
+  string(REPLACE "namespace neap { inline namespace v0 { namespace detail {" "namespace neap { inline namespace v0 { namespace detail::planted::${name} {" text
                  "${text}")
   set(copies "${copies}${text}" PARENT_SCOPE)
   set(of neap::detail::planted::${name}::attention_${header}<neap::bf16,\ 32)

@@ -4,9 +4,9 @@
 #   cmake -DKERNELS=<folder of the headers> -DOUTPUT=<header> -P planted_reduction.cmake
 file(READ ${KERNELS}/fused_reduction.cuh text)
 string(REGEX REPLACE "#(pragma once|include)[^\n]*\n" "" text "${text}")
-string(FIND "${text}" "namespace neap::inline v0::op {" end)
+string(FIND "${text}" "namespace neap { inline namespace v0 { namespace op {" end)
 string(SUBSTRING "${text}" 0 ${end} text)
-string(REPLACE "namespace neap::inline v0::detail {" "namespace neap::inline v0::detail::planted {" text "${text}")
+string(REPLACE "namespace neap { inline namespace v0 { namespace detail {" "namespace neap { inline namespace v0 { namespace detail::planted {" text "${text}")
 
 # FAULT in `to` is whether the program names the fault.
 function(plant name from to)

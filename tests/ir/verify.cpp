@@ -13,7 +13,7 @@ using neap::testing::random_graph;
 using neap::testing::toy_operators;
 namespace toy = neap::testing::toy;
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 /// The graph's own tables, to break them.
 struct graph_test_access {
   op_graph& g;
@@ -32,7 +32,7 @@ struct graph_test_access {
   auto& digest() { return g.digest_; }
   auto& attributes() { return g.attributes_; }
 };
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 namespace {
 

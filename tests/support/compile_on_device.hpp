@@ -14,7 +14,7 @@
 
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Of the whole program: functions that it compiles have ended before.
 inline cuda_backend& device_of_tests() {
@@ -30,7 +30,7 @@ auto compile_on_device(F f, Plan how, compile_options const& options = {}) {
   return compile(std::move(f), std::move(how), device_of_tests(), options);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #define NEAP_COMPILES_FOR_DEVICE
 #define compile compile_on_device

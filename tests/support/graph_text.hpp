@@ -29,7 +29,7 @@
 #include <string_view>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -599,4 +599,4 @@ inline result<op_graph> parse_graph(operator_table ops, std::string_view text) {
   return detail::graph_parser(ops, text).run();
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 std::span<kernel_function<cuda_backend> const> standard_cuda_kernels() {
   static auto const rows = []<std::size_t... I>(std::index_sequence<I...>) {
@@ -27,4 +27,4 @@ std::span<updates_function const> standard_cuda_updates() {
   return none;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

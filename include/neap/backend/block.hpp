@@ -43,7 +43,7 @@
 #define NEAP_HD_CHECK_OFF
 #endif
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Reduction operators for Block::reduce and Block::reduce_each.
 struct sum_op {
@@ -281,4 +281,4 @@ struct host_block_in_order : host_block {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -2,7 +2,7 @@
 // device's form there, which is found by its arguments: neap/cuda.hpp has all of them (cuda/kernels/).
 #pragma once
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// launch(rows, functor, row_work) runs functors of the block abstraction on thread blocks, launch_blocks(blocks, functor)
 /// those that lay out their threads themselves, in the order of the calls. scratch(bytes) is memory that they share.
@@ -10,4 +10,4 @@ namespace neap::inline v0 {
 template <class Backend>
 concept device_backend = requires { requires Backend::runs_on_device; };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// to[i] = from[2 * i] for i < n; no element beyond from[2 * n - 2] is read.
 template <class T>
@@ -20,4 +20,4 @@ inline void every_other(T const* from, std::int64_t n, T* to) {
   for (; i < n; ++i) to[i] = from[2 * i];
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

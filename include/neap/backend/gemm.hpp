@@ -24,7 +24,7 @@
 #include <string>
 #include <type_traits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The extents of op(A) [m, k], op(B) [k, n] and C [m, n], and where their rows begin.
 struct gemm_shape {
@@ -278,4 +278,4 @@ void gemm_part(host_backend& backend, gemm_shape const& s, gemm_parts const& par
                    parts.rows ? b : b + begin * (s.transpose_b ? s.ldb : 1), T(0), c, workspace);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -27,7 +27,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Several products in one call, so that A is packed once: C_g = start + sum over t of A_t B_gt, g < groups, t < terms.
 struct gemm_series {
@@ -477,5 +477,5 @@ struct gemm_amx {
   }
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 #endif

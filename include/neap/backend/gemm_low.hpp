@@ -19,7 +19,7 @@
 #include <new>
 #include <type_traits>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// How C is cut: every `side` rows and columns.
 struct low_pieces {
@@ -120,9 +120,9 @@ struct low_product {
   }
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Part i of C = op(A) * op(B) of bf16 or f16, written to c with rows of s.ldc elements, as gemm_part has it. No workspace.
 template <class T>
@@ -152,4 +152,4 @@ inline gemm_parts low_gemm_parts(gemm_shape const& s, std::int64_t wanted) {
   return parts;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

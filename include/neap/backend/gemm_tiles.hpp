@@ -19,7 +19,7 @@
 #include <new>
 #include <utility>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 #if defined(NEAP_VECTORS_OF_16)
 #define NEAP_GEMM_TILES 1
@@ -262,4 +262,4 @@ struct gemm_tiles {
 };
 #endif
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 /// A kernel on elements that it computes with in another type.
@@ -126,4 +126,4 @@ class host_backend {
   std::unique_ptr<detail::thread_team> team_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Where the rows of a tensor begin, in elements.
 struct row_layout {
@@ -163,4 +163,4 @@ __attribute__((noinline)) void add_partial_groups(Backend& b, void const* partia
   });
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

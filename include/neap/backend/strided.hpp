@@ -13,7 +13,7 @@
 #include <string>
 #include <type_traits>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Throws neap::error with the message unless the claim holds.
 inline void expect(bool claim, char const* message) {
@@ -194,4 +194,4 @@ C const* staged(strided const& v, std::int64_t begin, std::int64_t n, C* room) {
   return room;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

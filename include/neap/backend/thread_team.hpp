@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// A fixed team of workers; the calling thread takes part. A job is a number of pieces, which the members claim one by
 /// one, so a member that is late, because it slept or its core is busy elsewhere, delays no other.
@@ -50,7 +50,7 @@ class thread_team {
   std::unique_ptr<threads> workers_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/backend/impl/thread_team.ipp>

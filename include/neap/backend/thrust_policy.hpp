@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <string>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Hands out parts of a workspace, for Thrust's policies: `thrust::cpp::par(memory)`. Parts are aligned to 256 bytes; the
 /// last one given is taken back first, others when the allocator ends. Throws neap::error if the workspace is used up.
@@ -65,4 +65,4 @@ class workspace_allocator {
 /// overloads this.
 inline auto const& thrust_policy(host_backend const&) { return thrust::cpp::par; }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 #if defined(__OPTIMIZE__) && !defined(__CUDACC__) && !defined(__SANITIZE_ADDRESS__)
 #if defined(__AVX512F__)
@@ -102,4 +102,4 @@ NEAP_INLINE void transpose16(vector16 (&r)[16]) {
 #endif
 #endif
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// How the simplified program is cut (block/cut.hpp).
 enum class cut_kind : std::uint8_t { automatic, separators, repeats, bottom_up };
@@ -84,4 +84,4 @@ inline std::string to_text(op_graph const& g, block_chain const& c) {
   return s;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -26,7 +26,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct backward_nodes {
   table<op_id, std::uint32_t> node;    // no_id: forward, or of no node (counters of steps...)
@@ -437,4 +437,4 @@ inline backward_nodes find_backward(op_graph const& g, basic_program const& b, s
   return detail::backward_finder(g, b, p).find();
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct basic_program {
   schedule order;                // all ops, each after all that must run before it
@@ -69,4 +69,4 @@ inline std::string to_text(op_graph const& g, basic_program const& p) {
   return s;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

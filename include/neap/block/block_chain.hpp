@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// All lists of ops are in the order of the program, all lists of values in the order in which the block's ops, forward,
 /// backward and updates, first name them: blocks of one class have them in the same order.
@@ -221,4 +221,4 @@ inline block_chain make_chain(op_graph const& g, basic_program const& b, simplif
   return c;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct block_class {
   std::uint32_t representative;       // the first block of the class
@@ -206,4 +206,4 @@ inline block_renaming renaming(op_graph const& g, block_chain const& c, std::uin
   return r;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Where the memory of a block's data comes from.
 enum class data_origin : std::uint8_t {
@@ -114,4 +114,4 @@ inline block_facts facts_of(op_graph const& g, block_chain const& c, std::uint32
   return f;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -22,7 +22,7 @@
 #include <queue>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 using block_ends = std::vector<std::uint32_t>;
 
@@ -229,4 +229,4 @@ inline block_ends cut_blocks(op_graph const& g, simplified_program const& p, cut
   return detail::program_cutter(g, p, options).automatic();
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

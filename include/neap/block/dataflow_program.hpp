@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct dataflow_node {
   op_id op;
@@ -127,4 +127,4 @@ inline std::string to_text(op_graph const& g, dataflow_program const& p) {
   return s;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 enum class kernel_kind : std::uint8_t { forward, backward };
 enum class kernel_data_kind : std::uint8_t { data, phantoms, gradient };
@@ -147,4 +147,4 @@ inline std::string to_text(op_graph const& g, kernel_graph const& k) {
   return s;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// "w.0" for a source with a name, "input.3" for one without, "x12" for what an op makes.
 inline std::string value_text(op_graph const& g, value_id v) {
@@ -56,4 +56,4 @@ inline std::string type_text(op_graph const& g, value_id v) {
   return to_string(g.type(v)) + " " + std::to_string(g.type(v).bytes()) + " B";
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -25,7 +25,7 @@
 #include <string_view>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 enum class simplify_step : std::uint8_t { sources, lists, sizes, small, random, views, updates, late };
 inline constexpr std::array simplify_steps{simplify_step::sources, simplify_step::lists,  simplify_step::sizes,
@@ -284,4 +284,4 @@ inline std::string to_text(op_graph const& g, simplified_program const& p) {
   return s;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Calls that differ in the length of this axis alone have one graph, while the length is within the bounds:
 /// compile(f, {.lengths = {any_length(1)}}). Of each such length one call is captured, and its operators are planned after
@@ -32,4 +32,4 @@ inline bool may_change(std::vector<any_length> const& lengths, std::size_t argum
 }
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

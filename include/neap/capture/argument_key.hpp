@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 class argument_key final : public part_visitor {
  public:
@@ -43,4 +43,4 @@ class argument_key final : public part_visitor {
   std::uint64_t key_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

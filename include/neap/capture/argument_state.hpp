@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// The nodes of the tensors that it is shown.
 class node_list final : public part_visitor {
@@ -338,4 +338,4 @@ inline std::vector<tensor_node const*> owners_in(std::initializer_list<argument_
   return all;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

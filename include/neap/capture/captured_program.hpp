@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Where a tensor that a call leaves behind comes from.
 struct tensor_origin {
@@ -249,4 +249,4 @@ container_change change_of(captured_program::container_write const& w, TensorOf 
   return change;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -119,4 +119,4 @@ Carry loop(N const& n, std::int64_t most, Body const& body, Carry carry,
   return carry;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 template <class T>
 concept tracked_scalar = std::is_arithmetic_v<T> || std::is_enum_v<T>;
@@ -83,7 +83,7 @@ class expression_values {
   std::vector<std::uint32_t> open_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/capture/impl/expression.ipp>

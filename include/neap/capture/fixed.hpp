@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 template <class F>
 struct fixed_function {
@@ -22,4 +22,4 @@ fixed_function<F> fixed(F f) {
   return {std::move(f)};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Never changes: threads read it without a lock.
 class guard_program {
@@ -230,4 +230,4 @@ class guard_program {
   std::vector<std::uint32_t> open_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 struct guard {
   std::uint32_t question = 0;
@@ -93,4 +93,4 @@ class guard_trie {
   std::vector<node> nodes_{1};
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

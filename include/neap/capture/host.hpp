@@ -18,7 +18,7 @@
 #include <neap/capture/fixed.hpp>
 #include <neap/capture/host_function.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -128,4 +128,4 @@ sym<T> item(tensor const& x, std::source_location at = std::source_location::cur
   return sym<T>(plain, scalars.mark(number));
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// The bits of a scalar, or a tensor; nothing for an effect.
 struct host_result {
@@ -279,7 +279,7 @@ void list_argument(host_listener::arguments& to, X const& x, std::source_locatio
   }
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/capture/impl/host_function.ipp>

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Tracked scalars alone, of a number that the type says; 0: not so.
 template <class T>
@@ -371,4 +371,4 @@ class known_arguments final {
   number_map storages_, addresses_, seen_, seen_variables_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 class operator_log {
  public:
@@ -165,4 +165,4 @@ class operator_log {
   plain_vector<operator_facets const*> other_kinds_;  // of the last section, that no table has
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -39,7 +39,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Whether one tensor is as good as the other for all that follows: the same one, or the same memory looked at alike, both
 /// without history.
@@ -1060,4 +1060,4 @@ class recorder final : public computation_listener,
   std::vector<std::weak_ptr<tensor_storage>> storages_made_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

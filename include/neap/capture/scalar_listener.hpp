@@ -7,7 +7,7 @@
 #include <source_location>
 #include <string_view>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 class tensor;
 
@@ -50,7 +50,7 @@ class scalar_listener {
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/capture/impl/scalar_listener.ipp>

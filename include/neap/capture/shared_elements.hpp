@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// The places of a container, and the memory of its tensors.
 class shown_container final : public part_visitor {
@@ -61,4 +61,4 @@ inline std::string shared_elements(std::span<tracked_base* const> containers, nu
   return pattern;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -20,7 +20,7 @@
 #include <tuple>
 #include <type_traits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 template <class T>
 class state {
@@ -118,4 +118,4 @@ class state {
   T value_{};
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

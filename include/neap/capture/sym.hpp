@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 template <class T>
 class sym {
@@ -208,4 +208,4 @@ NEAP_SYMBOLIC(*);
 NEAP_SYMBOLIC(/);
 #undef NEAP_SYMBOLIC
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -164,4 +164,4 @@ auto select(P const& p, A const& a, B const& b) {
                                                  detail::combine_scalars<detail::keep_unless>(y, yes));
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

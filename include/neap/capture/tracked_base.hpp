@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 class part_visitor;
 struct container_record;
@@ -191,4 +191,4 @@ inline container_record* tracked_base::record_here(std::source_location at) cons
   return nullptr;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -14,7 +14,7 @@
 #include <numbers>
 #include <tuple>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 struct draw_bits {
@@ -89,4 +89,4 @@ class tracked_generator {
   state<std::uint64_t> seed_{0}, draws_{0};
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -33,7 +33,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 template <class K, class T>
 class tracked_map final : public detail::tracked_base {
@@ -322,4 +322,4 @@ class tracked_map final : public detail::tracked_base {
   content content_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

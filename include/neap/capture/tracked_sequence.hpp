@@ -43,7 +43,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// How a container is a sequence. `set`, `reserve` and `clear` are optional.
 template <class C>
@@ -431,4 +431,4 @@ class tracked_optional {
   friend auto neap_fields(tracked_optional& self) { return std::tie(self.content); }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

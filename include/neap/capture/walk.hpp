@@ -23,7 +23,7 @@
 #include <utility>
 #include <variant>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 class part_visitor {
  public:
@@ -115,9 +115,9 @@ class visitor_of final : public part_visitor {
   V* to_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Where a class with virtual functions lists its parts, so that a compiled function looks into what a pointer to its base
 /// refers to:
@@ -144,9 +144,9 @@ class parts {
   std::size_t number_ = 0;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 template <class T>
 concept lists_parts = requires(T& x, parts& p) { x.neap_parts(p); };
@@ -374,4 +374,4 @@ void walk_parts(T& given, V& v) {
   }
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Writes are noted in the current generation; a moment begins another one only after a write, so that moments without
 /// writes cost nothing. Sound for programs without data races: a write that happens after a moment sees its generation.
@@ -29,4 +29,4 @@ class write_epoch {
   static inline std::atomic<std::uint64_t> now_{1}, last_{0};
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

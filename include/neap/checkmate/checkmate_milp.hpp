@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The program, and where the answer stands in it.
 struct checkmate_program {
@@ -185,4 +185,4 @@ double checkmate_bound(Solver const& solver, remat_problem const& p, remat_limit
   return std::max(time_once(p), found.lower_bound);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The solver to use when nothing is known about the block: a short search over gaps, the exact search's first passes,
 /// large neighbourhoods of what these found where nothing is proved yet, and proof as far as the rest of the budget goes.
@@ -47,4 +47,4 @@ struct default_remat_solver {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

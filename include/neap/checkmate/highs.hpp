@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// One thread, no output, deterministic but for the clock.
 struct highs {
@@ -75,4 +75,4 @@ struct highs {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Minimise cost * x where lower <= x <= upper and row_lower <= A x <= row_upper; x is whole where `integral` says so.
 /// A lies in sparse rows: row r has entries [row_begin[r], row_begin[r + 1]).
@@ -97,4 +97,4 @@ inline status verify(linear_problem const& p, linear_answer const& a, double tol
   return {};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

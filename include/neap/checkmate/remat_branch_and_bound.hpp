@@ -33,7 +33,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The exact solver; see above. Gives optimal, infeasible (both proved), feasible with its bound, or budget_spent.
 /// Up to `most_values` values (inputs that are kept not counted); larger blocks are answered with budget_spent.
@@ -483,4 +483,4 @@ inline remat_answer remat_branch_and_bound::improve(remat_problem const& p, rema
   return found;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

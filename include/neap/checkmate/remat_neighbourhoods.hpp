@@ -21,7 +21,7 @@
 #include <limits>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The search; see above. Proves nothing but what the bound of solve/remat_facts.hpp says. Work counts nodes of the exact
 /// search. Up to most_remat_values values.
@@ -164,4 +164,4 @@ inline remat_answer remat_neighbourhoods::improve(remat_problem const& p, remat_
   return found;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 template <std::size_t Words>
 class remat_prices {
@@ -144,4 +144,4 @@ class remat_prices {
   double total_ = 0;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 template <std::size_t Words>
 std::size_t hash_of_state(value_set<Words> const& alive, std::uint64_t h) {
@@ -105,4 +105,4 @@ class reached_places {
   std::vector<place> places_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 template <std::size_t Words>
 class value_partners {
@@ -91,4 +91,4 @@ class value_partners {
   std::vector<set> touched_, touched_first_;  // by op: those whose partner it reads; the same of its first run
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 class bit_set {
  public:
@@ -54,4 +54,4 @@ class bit_set {
   plain_vector<std::uint64_t> words_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -21,7 +21,7 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 class byte_block {
  public:
@@ -68,6 +68,6 @@ class byte_block {
   std::size_t bytes_ = 0, alignment_ = 0;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #undef NEAP_POISONS_BYTES

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 template <class Row, class Item>
 class csr {
@@ -90,4 +90,4 @@ class csr {
   plain_vector<Item> items_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

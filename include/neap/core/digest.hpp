@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 __extension__ typedef unsigned __int128 uint128;
 
@@ -49,7 +49,7 @@ struct digest_hash {
   std::size_t operator()(digest d) const { return static_cast<std::size_t>(d.low ^ (d.high * 3)); }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/core/impl/digest.ipp>

@@ -10,7 +10,7 @@
 #include <string>
 #include <type_traits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The upper half of a float. From float it rounds to nearest, ties to even; a NaN stays a NaN.
 struct bf16 {
@@ -154,4 +154,4 @@ decltype(auto) with_type(dtype t, F&& f) {
   }
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

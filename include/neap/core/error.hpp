@@ -12,7 +12,7 @@
 #include <utility>
 #include <variant>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// One line for a person: "model.cpp:42: matmul: inner extents differ, [32,64] x [128,10]".
 class error : public std::runtime_error {
@@ -80,7 +80,7 @@ class status {
   bool ok_ = true;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/core/impl/error.ipp>

@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -185,4 +185,4 @@ class file_writer {
   status failed_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

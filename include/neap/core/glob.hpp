@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Whether a name matches a pattern. O(pattern * name) at worst.
 inline bool matches(std::string_view pattern, std::string_view path) {
@@ -19,4 +19,4 @@ inline bool matches(std::string_view pattern, std::string_view path) {
   return p == pattern.size();
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 enum class op_id : std::uint32_t {};
 enum class value_id : std::uint32_t {};
@@ -92,4 +92,4 @@ class id_range {
   std::uint32_t first_ = 0, n_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// In quotes, with escapes for what cannot stand there: one line, whatever the text holds.
 inline std::string json_text(std::string_view s) {
@@ -28,4 +28,4 @@ inline std::string json_text(std::string_view s) {
   return out;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

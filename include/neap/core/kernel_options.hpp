@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 enum class reduction : std::uint8_t { sum, mean, max, min, product };
 
@@ -32,4 +32,4 @@ struct interpolate_options {
   bool align_corners = false;  // bilinear: corner pixels' centres coincide, else the images' borders
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

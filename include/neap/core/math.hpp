@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -385,4 +385,4 @@ NEAP_HD NEAP_INLINE T gelu_tanh_slope(T x) {
 
 }  // namespace math
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

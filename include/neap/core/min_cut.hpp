@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A network with nodes 0 to n - 1. Capacities are whole numbers, their sum over the cut below 2^63; `unlimited` is never
 /// cut. O(nodes^2 * edges) at worst; where paths from source to sink are short, about O(edges) a length.
@@ -51,7 +51,7 @@ class min_cut {
   plain_vector<std::uint32_t> head_, at_, level_, queue_, path_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/core/impl/min_cut.ipp>

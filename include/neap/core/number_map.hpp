@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 class number_map {
  public:
@@ -87,4 +87,4 @@ class number_map {
   std::size_t size_ = 0;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

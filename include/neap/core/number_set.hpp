@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 class number_set {
  public:
@@ -51,7 +51,7 @@ class number_set {
   std::size_t size_ = 0;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/core/impl/number_set.ipp>

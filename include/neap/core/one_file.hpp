@@ -8,8 +8,8 @@
 #if defined(NEAP_SEPARATE_COMPILATION)
 #error "neap: NEAP_ONE_FILE is for programs of one source file, NEAP_SEPARATE_COMPILATION for those of several"
 #endif
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 extern char const neap_one_file_is_said_in_several_files;
 [[gnu::used]] char const neap_one_file_is_said_in_several_files = 1;
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 #endif

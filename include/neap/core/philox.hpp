@@ -7,7 +7,7 @@
 #include <array>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct philox {
   std::uint64_t key = 0;
@@ -63,4 +63,4 @@ class random_stream {
   unsigned at_ = 4;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

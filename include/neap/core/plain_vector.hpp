@@ -8,7 +8,7 @@
 #include <new>
 #include <type_traits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -196,4 +196,4 @@ class plain_vector {
   std::size_t size_ = 0, capacity_ = 0;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

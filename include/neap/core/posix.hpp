@@ -14,7 +14,7 @@
 #define NEAP_C_NOEXCEPT
 #endif
 
-namespace neap::inline v0::detail::posix {
+namespace neap { inline namespace v0 { namespace detail::posix {
 
 extern "C" {
 int flock(int file, int operation) NEAP_C_NOEXCEPT;
@@ -28,6 +28,6 @@ inline bool try_lock(int file) {
   return flock(file, exclusive | at_once) == 0;
 }
 
-}  // namespace neap::inline v0::detail::posix
+}}}  // namespace neap::v0::detail::posix
 
 #undef NEAP_C_NOEXCEPT

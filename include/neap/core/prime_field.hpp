@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// An element of a prime_field, which alone knows what it stands for.
 struct field_number {
@@ -109,4 +109,4 @@ class prime_field {
   std::array<field_number, powers> two_{}, half_{};  // 2^(2^k) and its inverse
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

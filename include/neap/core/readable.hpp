@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// "1.50 GiB", "100.0 MiB"; whole bytes below 1 KiB.
 std::string readable_bytes(double bytes);
@@ -24,7 +24,7 @@ inline std::string counted(std::size_t n, std::string_view what) {
 }
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/core/impl/readable.ipp>

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// An element type of the format.
 struct safetensors_element {
@@ -457,4 +457,4 @@ inline std::string safetensors_head(std::vector<safetensors_entry> const& tensor
   return head + json;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct hash_key {
   std::uint64_t low = 0, high = 0;
@@ -88,4 +88,4 @@ class sip_hash {
   std::uint64_t a_, b_, c_, d_, words_ = 0;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -10,7 +10,7 @@
 #include <new>
 #include <type_traits>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Whether the first of two elements comes before the second.
 using erased_order = bool (*)(void const* order, void const* a, void const* b);
@@ -103,4 +103,4 @@ constexpr void sort_list(List& list) {
   sort_range(list.data(), list.data() + list.size());
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <type_traits>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Sorts a list and leaves one of each. O(n log n).
 template <class List>
@@ -16,4 +16,4 @@ void sort_once(List& list) {
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

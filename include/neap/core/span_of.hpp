@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 /// libstdc++'s std::span, of a number of elements that is known when running.
@@ -46,4 +46,4 @@ std::span<T const> span_of(plain_vector<T> const& v) {
   return mutable_span_of<T const>(v.data(), v.size());
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The last step: every bit of z changes about half of the result's. Bijective.
 constexpr std::uint64_t finalised(std::uint64_t z) {
@@ -27,4 +27,4 @@ class split_mix {
   std::uint64_t state_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

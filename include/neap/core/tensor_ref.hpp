@@ -10,7 +10,7 @@
 #include <span>
 #include <type_traits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct tensor_ref {
   void* data = nullptr;  // the first element (the layout's offset is already added)
@@ -58,4 +58,4 @@ struct kernel_arguments {
   void* workspace = nullptr;  // as many bytes as the operator's workspace rule requires, 64-byte aligned
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Element types. Those from i16 on appear in imported graphs only: no kernel computes in them. Floating types of 8 and
 /// fewer bits are named by the bits of exponent and mantissa; fnuz: without infinities and negative zero.
@@ -249,7 +249,7 @@ struct tensor_layout {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/core/impl/tensor_type.ipp>

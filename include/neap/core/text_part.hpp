@@ -9,7 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Text, a number, an enumerator that has name_of(), or what has to_string(); borrowed until the end of the expression.
 class text_part {
@@ -55,7 +55,7 @@ class text_part {
 /// The parts, one after the other.
 std::string text_of(std::initializer_list<text_part> parts);
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/core/impl/text_part.ipp>

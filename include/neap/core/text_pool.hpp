@@ -10,7 +10,7 @@
 #include <memory>
 #include <string_view>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 class text_pool {
  public:
@@ -50,7 +50,7 @@ class text_pool {
   plain_vector<char> own_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/core/impl/text_pool.ipp>

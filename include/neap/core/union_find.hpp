@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 class union_find {
  public:
@@ -38,4 +38,4 @@ class union_find {
   std::vector<std::uint32_t> parent_, size_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

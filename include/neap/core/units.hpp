@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 using bytes_t = std::int64_t;  // a size in bytes
 using seconds_t = double;      // a duration in seconds
@@ -41,7 +41,7 @@ constexpr bytes_t operator""_MiB(unsigned long long n) { return checked_mul(stat
 constexpr bytes_t operator""_GiB(unsigned long long n) { return checked_mul(static_cast<bytes_t>(n), 1LL << 30); }
 }  // namespace literals
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/core/impl/units.ipp>

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The work of a thread, which only grows.
 class work_meter {
@@ -20,4 +20,4 @@ class work_meter {
   inline static thread_local std::uint64_t done_ = 0;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A team of `threads`, the caller among them; the others sleep between two lists. One list at a time.
 ///
@@ -72,7 +72,7 @@ class worker_team {
   std::vector<std::jthread> helpers_;  // last: joined while the rest is still there
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/core/impl/worker_team.ipp>

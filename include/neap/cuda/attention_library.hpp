@@ -10,7 +10,7 @@
 
 struct CUstream_st;
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// y [B, H, T, E] and lse [B, H, T, 1], in f32, of q [B, H, T, D], k [B, K, S, D] and v [B, K, S, E]; or dq, dk and dv from
 /// those and dy. Addresses are multiples of 16 bytes.
@@ -45,4 +45,4 @@ class cuda_attention_library {
   virtual void run(CUstream_st* stream, cuda_attention const& a, cuda_attention_operands const& at, void* scratch) = 0;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

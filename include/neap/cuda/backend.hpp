@@ -19,7 +19,7 @@
 #include <string_view>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Runs kernels on one GPU. For one thread at a time: all that use it share its streams, scratch memory and libraries.
 class cuda_backend {
@@ -118,4 +118,4 @@ class cuda_backend {
   bool allows_tf32_ = false;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 /// The values of indices [0, N) that loops of Threads threads deal out (host_block::slots).
@@ -348,4 +348,4 @@ class cuda_block_part {
   std::int64_t first_, stride_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -8,7 +8,7 @@
 #include <source_location>
 #include <string_view>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Throws neap::error unless the call succeeded: "train.cu:42: cuda: copy of the batch: out of memory".
 inline void check_cuda(cudaError_t outcome, std::string_view what,
@@ -16,4 +16,4 @@ inline void check_cuda(cudaError_t outcome, std::string_view what,
   if (outcome != cudaSuccess) throw_error(at, {"cuda: ", what, ": ", cudaGetErrorString(outcome)});
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

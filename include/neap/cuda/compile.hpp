@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -325,4 +325,4 @@ auto compile(F f, cuda_backend& backend, compile_options const& options = {},
       std::move(f), [](graph const& g) { return plan_in_order(g); }, backend, options, at);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

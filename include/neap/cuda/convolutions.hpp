@@ -12,7 +12,7 @@
 
 struct CUstream_st;
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 enum class convolution_part : int {
   forward,          // y from x and w
@@ -47,4 +47,4 @@ class cuda_convolution_library {
   virtual void run(CUstream_st* stream, cuda_convolution const& c, void* x, void* w, void* y, void* scratch) = 0;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

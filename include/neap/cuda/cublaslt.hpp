@@ -29,7 +29,7 @@
 #include <string_view>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct cublaslt_options {
   bool tf32 = false;  // f32 products on tensor cores, with operands rounded to 10 bits of mantissa
@@ -355,4 +355,4 @@ class cublaslt final : public cuda_product_library {
   int questions_ = 0;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

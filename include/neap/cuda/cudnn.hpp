@@ -33,7 +33,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct cudnn_options {
   bool tf32 = false;                     // f32 on tensor cores, with operands rounded to 10 bits of mantissa
@@ -253,4 +253,4 @@ class cudnn final : public cuda_convolution_library, public cuda_attention_libra
   std::map<cuda_attention, detail::cudnn_plan> attentions_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

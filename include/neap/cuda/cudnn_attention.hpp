@@ -12,7 +12,7 @@
 #include <span>
 #include <utility>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// The numbers of tensors that have memory, or a value of the host.
 struct cudnn_attention_number {
@@ -180,4 +180,4 @@ class cudnn_attention_graph {
   std::array<object*, 16> values_{};
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -26,7 +26,7 @@
 #error "neap: cuDNN 9.8 or newer is needed, which plans for properties of a device"
 #endif
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 inline void check_cudnn(cudnnStatus_t status, std::string_view what, std::source_location at) {
   if (status != CUDNN_STATUS_SUCCESS) throw_error(at, {"cudnn: ", what, ": ", cudnnGetErrorString(status)});
@@ -303,4 +303,4 @@ inline cudnnStatus_t run_cudnn_plan(cudnnHandle_t handle, cudnn_plan const& plan
   return cudnnBackendExecute(handle, plan.object->get(), operands.get());
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A GPU, as the driver describes it.
 struct cuda_device {
@@ -88,4 +88,4 @@ inline result<cuda_device> find_cuda_device(int number = 0) {
   return found;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

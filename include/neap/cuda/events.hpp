@@ -8,7 +8,7 @@
 #include <memory>
 #include <type_traits>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 struct cuda_event_deleter {
   void operator()(cudaEvent_t e) const { cudaEventDestroy(e); }
@@ -69,4 +69,4 @@ inline void require_valid_capture(cudaStream_t stream) {
     throw_error({"cuda: capture: it did what cannot be captured (give execution_options{.graph = false})"});
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -29,7 +29,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 template <class Ops>
 class executable<Ops, cuda_backend> : detail::launch_list<Ops, cuda_backend> {
@@ -628,4 +628,4 @@ tensor_ref executable<Ops, cuda_backend>::value(value_id v) const {
   return at(values_[k].second.data());
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 inline constexpr int cuda_warp_threads = 32;
 inline constexpr int cuda_block_threads = 256;
@@ -69,4 +69,4 @@ inline constexpr bool rows_fill_blocks<K> = true;
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -9,7 +9,7 @@
 
 #include <span>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// In the order of the standard set; nullptr where there is no kernel.
 std::span<kernel_function<cuda_backend> const> standard_cuda_kernels();
@@ -44,4 +44,4 @@ bytes_t scratch_bytes(cuda_backend& b, op_graph const& g, op_id o, work_context 
   return f ? f(b, g.attributes(o), c) : 0;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

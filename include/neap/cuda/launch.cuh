@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <source_location>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -120,4 +120,4 @@ void cuda_backend::launch_blocks(std::int64_t blocks, K const& kernel, std::sour
   launch_blocks_on(stream(), blocks, kernel, at);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What computes an operation on a GPU.
 struct cuda_library_way {
@@ -20,4 +20,4 @@ struct library_tensor {
   friend auto operator<=>(library_tensor const&, library_tensor const&) = default;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

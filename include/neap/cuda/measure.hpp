@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The maker's figures of the device (roofline's presets); of one that is not known, an H100's.
 inline roofline figures_of(cuda_backend const& backend) {
@@ -153,4 +153,4 @@ std::optional<seconds_t> measure_op(basic_graph<Ops> const& g, op_id o, cuda_bac
   return detail::median(times);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 struct cuda_device_bytes {
@@ -65,4 +65,4 @@ using cuda_device_memory = cuda_memory<detail::cuda_device_bytes>;
 /// On the host, never moved by the system.
 using cuda_pinned_memory = cuda_memory<detail::cuda_pinned_bytes>;
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

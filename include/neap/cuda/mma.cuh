@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -148,4 +148,4 @@ __device__ inline std::uint32_t pack_two(float first, float second) {
 }  // namespace detail
 #endif
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

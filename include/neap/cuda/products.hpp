@@ -12,7 +12,7 @@
 
 struct CUstream_st;
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// y [m, n] = op(a) op(b) (+ y) of `batches` products: all that decides how a library makes it.
 struct cuda_product {
@@ -76,4 +76,4 @@ class cuda_product_library {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -11,7 +11,7 @@
 #include <memory>
 #include <utility>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 class cuda_resident final : public storage_elsewhere {
  public:
@@ -54,4 +54,4 @@ class cuda_resident final : public storage_elsewhere {
   bool changed_ = false;  // since the host had the same
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

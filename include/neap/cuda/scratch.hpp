@@ -12,7 +12,7 @@
 
 #include <concepts>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 class cuda_backend;
 
@@ -45,4 +45,4 @@ constexpr scratch_function scratch_or_null() {
 }
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

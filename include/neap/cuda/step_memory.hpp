@@ -16,7 +16,7 @@
 #include <memory>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Of at most so many bytes a resident is the host's.
 inline constexpr bytes_t small_resident_bytes = 256;
@@ -57,4 +57,4 @@ class cuda_step_memory final : public shared_device_memory {
   }
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What a step takes, in seconds.
 struct step_times {
@@ -121,4 +121,4 @@ step_report measure_step(training_program<Ops> const& step, plan<basic_graph<Ops
   return r;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -3,11 +3,11 @@
 
 #include <neap/core/tensor_ref.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 struct update_call {
   void const* op = nullptr;  // the operator's attributes
   kernel_arguments arguments;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What a result must not have. Masks of attention are infinite in many models: `nan` leaves them alone.
 enum class anomaly : std::uint8_t { none, nan, not_finite };
@@ -35,4 +35,4 @@ inline bad_element first_bad(tensor_ref const& x, anomaly what) {
 }
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <new>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A block of bytes on the host, aligned to 4096 bytes, owned.
 class arena {
@@ -23,7 +23,7 @@ class arena {
   byte_block block_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/execute/impl/arena.ipp>

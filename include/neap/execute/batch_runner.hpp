@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Says, in the first line of the compiler's error, why a program cannot be run by what was given behind it. False:
 /// what a deduction guide requires that is never chosen.
@@ -360,7 +360,7 @@ void batch_runner<Program, Ops, Backend>::make_room() {
   }
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/execute/impl/batch_runner.ipp>

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 class bound_graph;
 
@@ -70,4 +70,4 @@ class bound_graph {
   std::unique_ptr<runnable> run_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

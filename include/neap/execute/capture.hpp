@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// How neap::capture runs a function: by shapes and types of tensors alone.
 struct shapes_only {};
@@ -28,4 +28,4 @@ std::vector<graph> capture(F f, A&&... arguments) {
   return compile(std::move(f), compile_options{}, std::source_location{}).graphs_for(std::forward<A>(arguments)...);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -66,7 +66,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 /// A limit of one stage of a path: a ratio is of the largest of them.
@@ -302,4 +302,4 @@ auto compile(F f, compile_options const& options = {}, std::source_location at =
       std::move(f), [](graph const& g) { return plan_in_order(g); }, options, at);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What a call does that needs another graph where as many are kept as may be.
 enum class when_full : std::uint8_t {
@@ -26,4 +26,4 @@ struct compile_options {
   std::size_t most_lengths = 256;     // of one graph; the one that was used least recently goes
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// What of a compiled function does not depend on its type.
 class compiled_base {
@@ -370,7 +370,7 @@ void compiled_base::perform(Call& now) {
   look_up(now, calls, is_one);
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/execute/impl/compiled_base.ipp>

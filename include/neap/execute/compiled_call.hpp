@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// What a graph has made for a result: its tensor and its tracked scalar number k.
 class made_parts {
@@ -172,4 +172,4 @@ class call_of final : public compiled_call {
   std::optional<kept> result_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

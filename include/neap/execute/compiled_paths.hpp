@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// A planned path.
 struct compiled_graph {
@@ -244,4 +244,4 @@ class calls_of_threads {
   std::vector<std::weak_ptr<entry>> all_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

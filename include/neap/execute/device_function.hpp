@@ -20,7 +20,7 @@
 #include <source_location>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -96,7 +96,7 @@ auto compile_for_device(F f, Plan how, std::unique_ptr<graph_device> device, com
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/execute/impl/device_function.ipp>

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 template <class Ops, class Result>
 struct evaluation_program;
@@ -226,4 +226,4 @@ template <class... Other>
   requires(detail::refuse_evaluator<Other...>())
 evaluator(Other&&...) -> evaluator<standard_operators, tensor, host_backend>;
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -29,7 +29,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Where a source value's storage is: at least as many bytes as the graph says, 64-byte aligned.
 struct source_binding {
@@ -276,4 +276,4 @@ void executable<Ops, Backend>::run_with_transfers() {
 
 NEAP_INSTANTIATE_ONCE(class executable<standard_operators, host_backend>);
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Memory of the device in which graphs of one call leave a value to later ones. The host reads it by storage->data().
 struct carried_value {
@@ -66,4 +66,4 @@ class graph_device {
   virtual bytes_t device_bytes() const = 0;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

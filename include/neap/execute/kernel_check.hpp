@@ -9,7 +9,7 @@
 #include <span>
 #include <type_traits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Operators that an executable treats itself: transfers, and those whose meaning is not known.
 template <class Op>
@@ -76,4 +76,4 @@ kernel_function<Backend> kernel_in(op_graph const& g, op_id o) {
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

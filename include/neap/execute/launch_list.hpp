@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 template <class Ops, class Backend>
 class launch_list {
@@ -201,4 +201,4 @@ void launch_list<Ops, Backend>::add_ref(value_id v, op_id o) {
 
 NEAP_INSTANTIATE_ONCE(class launch_list<standard_operators, host_backend>);
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -19,7 +19,7 @@
 #include <optional>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct measure_options {
   int rounds = 5;               // the least of so many runs counts, after one that is not counted
@@ -112,4 +112,4 @@ std::size_t measure(basic_graph<Ops> const& g, Backend& backend, cost_table& tab
   return measured;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

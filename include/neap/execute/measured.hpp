@@ -33,7 +33,7 @@
 
 #include <sys/stat.h>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What times depend on beside the op: the processor's name by the system, and what the compiler was allowed to
 /// use of it.
@@ -186,4 +186,4 @@ measured(Backend&, std::string) -> measured<Backend>;
 template <class Backend>
 measured(Backend&, char const*) -> measured<Backend>;
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

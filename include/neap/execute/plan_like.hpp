@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -114,7 +114,7 @@ NEAP_INSTANTIATE_ONCE(plan_found_within<graph> plan_within(graph const&, bytes_t
 NEAP_INSTANTIATE_ONCE(std::optional<plan<graph>> plan_like(plan<graph> const&, graph const&, graph const&));
 NEAP_INSTANTIATE_ONCE(plan<graph> plan_in_order(graph const&, memory_options const&));
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/execute/impl/plan_like.ipp>

@@ -20,7 +20,7 @@
 #include <memory>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct rockmate_options {
   training_options training{};
@@ -76,4 +76,4 @@ auto rockmate(Model& model, Sample const& sample, Loss const& loss, Optimizer co
   return answer(budgeted_trainer<ops_t, Backend>(std::move(step), std::move(found), backend, options.execution, at));
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -20,7 +20,7 @@
 
 #include <unistd.h>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 class spill_file {
  public:
@@ -91,7 +91,7 @@ class spill_file {
   std::unique_ptr<worker_thread> worker_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/execute/impl/spill_file.ipp>

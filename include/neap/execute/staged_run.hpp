@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// A stage and those that may follow it.
 struct planned_stage {
@@ -381,4 +381,4 @@ class staged_run {
   std::uint32_t missed_question_ = 0;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

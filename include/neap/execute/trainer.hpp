@@ -22,7 +22,7 @@
 #include <string_view>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 template <class Ops = standard_operators, class Backend = host_backend>
 class trainer {
@@ -209,4 +209,4 @@ template <class... Other>
   requires(detail::refuse_trainer<Other...>())
 trainer(Other&&...) -> trainer<standard_operators, host_backend>;
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -10,7 +10,7 @@
 #include <source_location>
 #include <string>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 template <class Ops, class Backend>
@@ -39,4 +39,4 @@ template <class Ops, class Backend>
   return detail::load_training(detail::model_of(run), run.state(), path, options);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

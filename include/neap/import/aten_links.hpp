@@ -22,7 +22,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace neap::inline v0::io {
+namespace neap { inline namespace v0 { namespace io {
 
 /// A node as the table needs it.
 struct aten_node {
@@ -862,4 +862,4 @@ inline bool aten_makes_zeros(aten_node const& n) {
   return n.args && n.args->is_array() && n.args->size() > 1 && (*n.args)[1].is_number() && (*n.args)[1] == 0;
 }
 
-}  // namespace neap::inline v0::io
+}}}  // namespace neap::v0::io

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::io::detail {
+namespace neap { inline namespace v0 { namespace io::detail {
 
 class byte_runs {
  public:
@@ -85,4 +85,4 @@ class byte_runs {
   std::vector<std::pair<std::int64_t, std::int64_t>> runs_;
 };
 
-}  // namespace neap::inline v0::io::detail
+}}}  // namespace neap::v0::io::detail

@@ -20,7 +20,7 @@
 #include <exception>
 #include <string>
 
-namespace neap::inline v0::io {
+namespace neap { inline namespace v0 { namespace io {
 
 struct imported_chain {
   chain_profile profile;
@@ -95,4 +95,4 @@ inline result<imported_chain> read_chain(std::string const& path) {
   return parse_chain(*text, path);
 }
 
-}  // namespace neap::inline v0::io
+}}}  // namespace neap::v0::io

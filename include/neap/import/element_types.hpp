@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-namespace neap::inline v0::io {
+namespace neap { inline namespace v0 { namespace io {
 
 namespace detail {
 
@@ -106,4 +106,4 @@ inline result<dtype> element_type(std::string_view name) {
   return failure{"unknown element type \"" + shown + "\"; known are " + known + ", and PyTorch's names for them"};
 }
 
-}  // namespace neap::inline v0::io
+}}}  // namespace neap::v0::io

@@ -10,7 +10,7 @@
 
 #include <zlib.h>
 
-namespace neap::inline v0::io {
+namespace neap { inline namespace v0 { namespace io {
 
 /// The contents of a file, decompressed if it is gzip. Fails with one line that names the file: missing, unreadable,
 /// damaged, cut off, or larger than `most` bytes when decompressed.
@@ -41,4 +41,4 @@ inline result<std::string> read_file(std::string const& path, bytes_t most = byt
   return text;
 }
 
-}  // namespace neap::inline v0::io
+}}}  // namespace neap::v0::io

@@ -16,7 +16,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace neap::inline v0::io {
+namespace neap { inline namespace v0 { namespace io {
 
 /// What readers of each kind take, as the end of a message.
 struct wanted_file {
@@ -160,4 +160,4 @@ inline result<nlohmann::json> parse_document(std::string const& text, std::strin
   return document;
 }
 
-}  // namespace neap::inline v0::io
+}}}  // namespace neap::v0::io

@@ -5,7 +5,7 @@
 #include <neap/import/magis.hpp>
 #include <neap/import/neap_graph.hpp>
 
-namespace neap::inline v0::io {
+namespace neap { inline namespace v0 { namespace io {
 
 struct graph_file_options {
   neap_graph_options neap_graph;
@@ -32,4 +32,4 @@ inline result<imported_graph> read_graph(std::string const& path, graph_file_opt
   return parse_graph(*text, path, options);
 }
 
-}  // namespace neap::inline v0::io
+}}}  // namespace neap::v0::io

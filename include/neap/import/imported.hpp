@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0::io {
+namespace neap { inline namespace v0 { namespace io {
 
 struct imported_graph {
   graph program;
@@ -16,4 +16,4 @@ struct imported_graph {
   std::string format;  // "neap-graph" or "magis"
 };
 
-}  // namespace neap::inline v0::io
+}}}  // namespace neap::v0::io

@@ -20,7 +20,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace neap::inline v0::io {
+namespace neap { inline namespace v0 { namespace io {
 
 /// A text as part of a message of one line: control characters give way to "?", and long texts to their beginning.
 inline std::string in_line(std::string_view text, std::size_t most = 200) {
@@ -291,4 +291,4 @@ inline result<nlohmann::json> parse_json(std::string const& text, std::string co
   } catch (nlohmann::json::exception const& e) { return failure{file + ": not JSON: " + in_line(e.what())}; }
 }
 
-}  // namespace neap::inline v0::io
+}}}  // namespace neap::v0::io

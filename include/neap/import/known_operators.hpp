@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace neap::inline v0::io {
+namespace neap { inline namespace v0 { namespace io {
 
 /// An operator with its attributes.
 class known_operator {
@@ -338,4 +338,4 @@ inline std::optional<known_operator> known_magis(std::string_view tag, nlohmann:
   } catch (detail::odd_argument const&) { return std::nullopt; }
 }
 
-}  // namespace neap::inline v0::io
+}}}  // namespace neap::v0::io

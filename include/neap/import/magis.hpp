@@ -19,7 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace neap::inline v0::io {
+namespace neap { inline namespace v0 { namespace io {
 
 enum class magis_memory { as_magis, aliased };
 
@@ -195,4 +195,4 @@ inline result<imported_graph> read_magis(nlohmann::json const& document, std::st
   } catch (std::exception const& e) { return refusal(file, e); }
 }
 
-}  // namespace neap::inline v0::io
+}}}  // namespace neap::v0::io

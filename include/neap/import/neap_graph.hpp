@@ -32,7 +32,7 @@
 #include <unordered_set>
 #include <vector>
 
-namespace neap::inline v0::io {
+namespace neap { inline namespace v0 { namespace io {
 
 struct neap_graph_options {
   bool optimizer = false;  // also the update nodes of the optional "optimizer" part
@@ -624,4 +624,4 @@ inline result<imported_graph> read_neap_graph(nlohmann::json const& document, st
   } catch (std::exception const& e) { return refusal(file, e); }
 }
 
-}  // namespace neap::inline v0::io
+}}}  // namespace neap::v0::io

@@ -24,7 +24,7 @@
 #include <string_view>
 #include <vector>
 
-namespace neap::inline v0::io {
+namespace neap { inline namespace v0 { namespace io {
 
 /// A plan, how its graph file was read, and the limits of the search; negative: none.
 struct plan_file {
@@ -511,4 +511,4 @@ inline result<plan_file> read_plan(std::string const& path) {
   return parse_plan(*text, path);
 }
 
-}  // namespace neap::inline v0::io
+}}}  // namespace neap::v0::io

@@ -58,7 +58,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Where an op runs: the compute stream, or one of the two copy streams.
 enum class op_stream : std::uint8_t { compute, to_host, to_device };
@@ -432,4 +432,4 @@ decltype(auto) kept(G const& g) {
 }
 }  // namespace flow
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <variant>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -173,7 +173,7 @@ class digest_updater {
   bit_set sources_;            // whose readers have changed
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/impl/digests.ipp>

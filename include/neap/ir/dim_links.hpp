@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 inline constexpr std::string_view link_signs = "=+^_~!";  // by combine
@@ -20,7 +20,7 @@ std::string to_text(std::span<dim_link const> links);
 /// Says the relations of a text that to_text() made.
 void relate_by_text(std::string_view text, dim_context& c);
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/impl/dim_links.ipp>

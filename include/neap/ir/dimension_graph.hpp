@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 enum class component_id : std::uint32_t {};
 
@@ -128,7 +128,7 @@ class dimension_graph {
   csr<component_id, dim_obstacle> obstacles_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/impl/dimension_graph.ipp>

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The graph, with the inputs donated whose names match one of the patterns, in which * stands for any characters. Throws
 /// neap::error for a pattern that matches no input, with the names that there are. O(inputs * patterns + ops + edges).
@@ -45,4 +45,4 @@ G donated(G g, std::vector<std::string> const& patterns) {
   return G(std::move(edit).finish());
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -25,7 +25,7 @@
 #include <string_view>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 class graph_editor final : public op_emitter {
  public:
@@ -285,7 +285,7 @@ class graph_editor final : public op_emitter {
   std::size_t layouts_seen_ = 0;  // are in interned_layouts_
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/impl/editor.ipp>

@@ -6,7 +6,7 @@
 
 #include <array>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 struct external {
   static constexpr std::string_view name = "op";
@@ -54,4 +54,4 @@ struct external {
   bool may_leave(std::size_t output) const { return output < bits && (stays >> output & 1) == 0; }
 };
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

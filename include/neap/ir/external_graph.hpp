@@ -31,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct external_operators : operator_set<op::external, op::store, op::load, op::wait> {};
 
@@ -170,7 +170,7 @@ external_image image_of(G const& g, Seconds const& seconds) {
   return detail::image_of(detail::traits_reader_of<G, Seconds>(g, seconds));
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/impl/external_graph.ipp>

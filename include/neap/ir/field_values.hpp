@@ -56,7 +56,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Which values of a graph are given, and by what names.
 class given_values {
@@ -1086,4 +1086,4 @@ class field_values {
   plain_vector<known_element> memory_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

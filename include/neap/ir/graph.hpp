@@ -34,7 +34,7 @@
 #include <string_view>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What a value is for. The first five and `donated` are source roles: such values are made by no op. Their storages are
 /// resident, except those of donated inputs: these are there from the beginning and dead after their last reader.
@@ -386,7 +386,7 @@ class basic_graph : public op_graph {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 template <>
 struct std::hash<neap::op_graph> {

@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <numeric>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// How a cell must be cut so that what could not be said of all its places can be said of all places of each piece.
 struct cell_cut {
@@ -290,4 +290,4 @@ class index_frame {
   index_place start_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

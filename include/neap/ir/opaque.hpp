@@ -5,7 +5,7 @@
 
 #include <neap/ir/operator.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 struct opaque {
   static constexpr std::string_view name = "opaque";
@@ -45,4 +45,4 @@ struct opaque {
   work cost(work_context const&) const { return {flops, read, written}; }
 };
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

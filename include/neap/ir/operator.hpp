@@ -52,7 +52,7 @@
 #include <variant>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 // ---------------------------------------------------------------------------------------------- attributes
 
@@ -745,7 +745,7 @@ inline int find_kind(operator_table ops, operator_facets const* f) {
   return -1;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/impl/operator.ipp>

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct op_part {
   std::int64_t number = 0, count = 1;  // number is in [0, count)
@@ -15,4 +15,4 @@ struct op_part {
   friend bool operator==(op_part const&, op_part const&) = default;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

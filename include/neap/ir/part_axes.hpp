@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Of one cut: for each input and each output of the part the axis along which it is a piece; -1: a whole one, or, of an
 /// output, a partial result.
@@ -59,4 +59,4 @@ inline std::vector<part_axes> axes_of_part(op_graph const& g, op_id o) {
   return cuts;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

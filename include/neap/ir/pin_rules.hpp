@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Pins all ops and values of a pattern, or one op or value.
 struct pin_rule {
@@ -50,7 +50,7 @@ G pinned(G g, pin_rules const& rules) {
   return pinned(std::move(g), span_of(rules));
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/impl/pin_rules.ipp>

@@ -20,7 +20,7 @@
 #include <string>
 #include <string_view>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 enum class pin : std::uint8_t { keep = 1, run_again = 2, run_once = 4, never_in_parts = 8, never_out = 16 };
 
@@ -66,7 +66,7 @@ constexpr pin_set pin_set::of_op() const { return *this & (pin::run_again | pin:
 /// "keep, never_out"; empty if there are none.
 std::string to_string(pin_set pins);
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/impl/pins.ipp>

@@ -31,7 +31,7 @@
 #include <neap/ir/operators/kernels/standard.hpp>
 #endif
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct standard_operators : detail::extended<op::standard_list>::type {};
 
@@ -48,4 +48,4 @@ constexpr bool is_name_among(std::string_view name, type_list<Op...>) {
 inline bool is_standard_name(std::string_view name) { return is_name_among(name, op::standard_list{}); }
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

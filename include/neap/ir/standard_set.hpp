@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 template <class... Op>
 struct type_list {
@@ -138,4 +138,4 @@ NEAP_STANDARD_OPERATORS(NEAP_ROW, NEAP_ROW)
 template <class Op>
 inline constexpr bool is_standard = detail::standard_row<Op> >= 0;
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

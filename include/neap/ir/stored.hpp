@@ -4,7 +4,7 @@
 #include <neap/ir/graph.hpp>
 #include <neap/ir/operators/transfer.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The op that stored what this handle stands for; nothing if none did. O(waits between).
 inline op_id store_of(op_graph const& g, value_id handle) {
@@ -18,4 +18,4 @@ inline bool is_swap_op(op_graph const& g, op_id o) {
   return g.as<op::store>(o) || g.as<op::load>(o) || g.as<op::wait>(o);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

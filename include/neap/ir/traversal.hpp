@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Calls f(p) with each op that must run before o: producers of its inputs in order of the arguments, then order_after.
 /// An op that makes two of the arguments comes twice.
@@ -172,7 +172,7 @@ table<op_id, std::uint32_t> depths(G const& g) {
   return depths(all_edges(g));
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/impl/traversal.ipp>

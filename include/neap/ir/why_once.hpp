@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 /// The op by its name, or by its operator and number.
@@ -62,4 +62,4 @@ std::string why_once(G const& g, op_id o) {
   return reason;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

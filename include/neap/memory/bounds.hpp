@@ -15,7 +15,7 @@
 #include <numeric>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct load_bound {
   /// The largest sum of bytes living at one moment, each up to the next aligned place but for one on top; or the end of
@@ -156,4 +156,4 @@ constexpr memory_plan finished(memory_problem const& p, std::vector<std::int64_t
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

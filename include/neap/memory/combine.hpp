@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -178,4 +178,4 @@ constexpr auto aligned(Planner planner) {
   return detail::aligning<Alignment, Planner>{planner};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

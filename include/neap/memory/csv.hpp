@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Named records, as the file has them.
 struct allocation_file {
@@ -290,4 +290,4 @@ inline std::string write_minimalloc_csv(allocation_file const& file, memory_plan
   return out;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -8,9 +8,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0 {
-
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// `exact` on one thread, of problems without windows, within so many nodes, of some hundred records each, and half of so
 /// many seconds. Where that has not met the load bound, as many nodes and seconds again for a longer improvement than the
@@ -25,7 +23,7 @@ struct exact_placing {
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/memory/impl/exact_placing.ipp>

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct lifetime_records {
   static constexpr std::uint32_t none = 0xffffffffu;
@@ -26,7 +26,7 @@ struct lifetime_records {
 /// O(storages + ops).
 lifetime_records lifetimes(flow_facts const& facts, schedule const& order, simulation const& result);
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/memory/impl/lifetimes.ipp>

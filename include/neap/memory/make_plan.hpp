@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -107,7 +107,7 @@ plan<G> make_plan(candidate<G> c, G const& original, memory_options options = {}
   return out;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/memory/impl/make_plan.ipp>

@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A function object from records to a plan. `p(records)` takes any usage_range.
 /// Promise: deterministic; a plan with offsets passes verify(records, plan); `lower_bound_bytes` is proved; faulty
@@ -70,4 +70,4 @@ struct default_planner {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -239,4 +239,4 @@ constexpr void renumber_faults(memory_plan& plan, Indices const& original) {
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

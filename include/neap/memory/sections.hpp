@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 struct section_range {
   std::uint32_t begin = 0, end = 0;  // half-open
@@ -100,4 +100,4 @@ class range_maximum {
   std::vector<std::int64_t> tree_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

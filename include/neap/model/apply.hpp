@@ -11,7 +11,7 @@
 
 #include <cstring>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -54,7 +54,7 @@ tensor apply(Op const& op, std::initializer_list<tensor> in,
   return apply_all(op, span_of(in.begin(), in.size()), at).front();
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/impl/apply.ipp>

@@ -6,7 +6,7 @@
 #include <concepts>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// sum(x, 1), sum(x, {1, 2}), sum(x, -1): negative axes count from the end. A truth value is no axis.
 class axis_list : public extents {
@@ -20,4 +20,4 @@ class axis_list : public extents {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

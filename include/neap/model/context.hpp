@@ -19,7 +19,7 @@
 #include <string_view>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 class tracer;
 class precision_scope;
@@ -229,7 +229,7 @@ void with_place(std::source_location at, std::string_view op, F&& f) {
 }
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/impl/context.ipp>

@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct initialiser {
   enum class kind : std::uint8_t { none, constant, uniform, normal };
@@ -46,7 +46,7 @@ void draw_four(initialiser const& i, bool fine, std::uint64_t counter, double* o
 /// Writes `count` elements. O(count).
 void write_initial(void* at, dtype element, std::int64_t count, initialiser const& i);
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/impl/initialise.ipp>

@@ -20,7 +20,7 @@
 #include <array>
 #include <type_traits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -65,7 +65,7 @@ std::span<kernel_function<Backend> const> kernel_table() {
 /// An operator's kernel on the host; nullptr if it has none.
 kernel_function<host_backend> host_kernel(operator_facets const& f);
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/impl/kernels.ipp>

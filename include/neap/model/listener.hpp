@@ -12,7 +12,7 @@
 #include <source_location>
 #include <span>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 class tensor;
 struct operator_view;
@@ -123,7 +123,7 @@ class recording_watch {
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/impl/listener.ipp>

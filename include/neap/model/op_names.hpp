@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 class op_names {
  public:
@@ -74,7 +74,7 @@ class op_names {
   std::unordered_map<std::string, std::size_t> next_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/impl/op_names.ipp>

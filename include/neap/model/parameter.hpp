@@ -12,7 +12,7 @@
 #include <cstring>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -157,7 +157,7 @@ using buffer = owned_tensor<role::buffer>;
 /// A tensor that is the same in every step, for use inside traces: a table, a mask. It shares the data.
 tensor constant(tensor const& t);
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/impl/parameter.ipp>

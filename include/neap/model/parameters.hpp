@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A tensor of a model and where it is: "layers.3.up.weight".
 struct named_tensor {
@@ -164,7 +164,7 @@ void set_element(Model& model, dtype t) {
   for_each_leaf<detail::is_tensor_leaf>(model, set);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/impl/parameters.ipp>

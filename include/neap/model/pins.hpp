@@ -11,7 +11,7 @@
 
 #include <source_location>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The tensor, pinned. Throws neap::error for pins that exclude each other, or need an op where none makes the tensor.
 tensor pinned(tensor const& t, pin_set pins, std::source_location at = std::source_location::current());
@@ -40,7 +40,7 @@ class pin_scope {
   pin_set before_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/impl/pins.ipp>

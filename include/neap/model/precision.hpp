@@ -34,7 +34,7 @@
 #include <source_location>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 /// Throws neap::error for what is no type of mixed precision: f32 turns it off.
@@ -88,7 +88,7 @@ class same_precision {
 };
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/impl/precision.ipp>

@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 template <class Ops = standard_operators>
 struct traced_program {
@@ -90,7 +90,7 @@ traced_program<Ops> trace(F&& f, Sample const&... samples) {
   return detail::traced<Ops>({}, f, samples...);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/impl/program.ipp>

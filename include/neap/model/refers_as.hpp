@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What a Module& can refer to. A friend that names a module's parts (model/fields.hpp) takes it, as a template,
 ///     friend auto neap_fields(refers_as<my_module> auto& self) { return std::tie(self.up, self.down); }
@@ -11,4 +11,4 @@ namespace neap::inline v0 {
 template <class T, class Module>
 concept refers_as = !std::is_const_v<T> && std::is_base_of_v<Module, T>;
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

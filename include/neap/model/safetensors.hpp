@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 static_assert(std::endian::native == std::endian::little, "neap: safetensors are read and written as memory has them");
 
@@ -204,4 +204,4 @@ inline void write_elements(file_writer& out, tensor const& t) {
   return all;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

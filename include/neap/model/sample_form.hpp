@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Its address stands for a sample's type.
 template <class Sample>
@@ -159,7 +159,7 @@ class sample_form {
   std::vector<part> parts_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/impl/sample_form.ipp>

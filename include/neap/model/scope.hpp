@@ -17,7 +17,7 @@
 
 #include <string>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// While it lives, ops that are traced on this thread belong to that module. A module that is no part of the model has the
 /// path of the one around it. Costs nothing beyond a look at the thread's context where nothing is traced.
@@ -50,7 +50,7 @@ class name_scope {
 };
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/impl/scope.ipp>

@@ -21,7 +21,7 @@
 #include <string>
 #include <utility>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 class tensor_storage;
 
@@ -166,7 +166,7 @@ class tensor_storage {
   bool copied_in_trace_ = false, frozen_ = false, tied_ = false, converted_ = false, training_waits_ = false;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/impl/storage.ipp>

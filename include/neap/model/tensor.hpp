@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 class tensor;
 
@@ -479,7 +479,7 @@ std::vector<T> tensor::values(std::source_location at) const {
   return all;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/impl/tensor.ipp>

@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A source of a program and the tensor that holds its memory.
 struct resident {
@@ -176,7 +176,7 @@ inline tensor leaf_in_trace(tensor const& t, std::source_location at) { return t
 void require_steady(tensor const& t, std::source_location at);
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/impl/trace.ipp>

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct load_options {
   bool allow_missing = false;  // what the file lacks stays as it is
@@ -302,4 +302,4 @@ template <class Model>
   return std::move(p.report);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

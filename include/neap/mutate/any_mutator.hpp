@@ -6,7 +6,7 @@
 
 #include <memory>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Any mutation of candidates over G, erased; equal only to itself.
 template <class G>
@@ -104,4 +104,4 @@ auto any_mutator<G>::erased(M m) -> std::shared_ptr<base const> {
   return std::make_shared<model<M>>(std::move(m));
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

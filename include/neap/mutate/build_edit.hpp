@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What an edit gives: the edited graph and a valid order of its ops.
 template <class G>
@@ -66,7 +66,7 @@ edited<G> build(G const& g, schedule const& order, graph_edit const& what) {
   return {std::move(made), std::move(edited_order)};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/mutate/impl/build_edit.ipp>

@@ -6,7 +6,7 @@
 
 #include <tuple>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -58,4 +58,4 @@ constexpr chained<M...> chain(M... m) {
   return {std::tuple<M...>(std::move(m)...)};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Drops storages. `turn_of` has for each storage of the graph the position behind which it is to be gone, or no_id; only
 /// storages made by ops that can run again may have one.
@@ -124,4 +124,4 @@ class again_builder {
   plain_vector<op_id> open_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

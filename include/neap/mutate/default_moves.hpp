@@ -13,7 +13,7 @@
 
 #include <cstddef>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Recomputation and swapping in turn, for a link of `bytes_per_second` each way: at most 24 recomputations and 8 swaps
 /// of each candidate. A link of 0 bytes per second has no swaps. The planned program computes the same bits.
@@ -34,4 +34,4 @@ constexpr auto default_moves_with_fission(double bytes_per_second = 16e9, std::s
   return chain(default_moves_at(bytes_per_second), fission{} | truncate(fissions) | later);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

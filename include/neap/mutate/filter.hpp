@@ -5,7 +5,7 @@
 
 #include <neap/mutate/mutator.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 template <class G, class S, class Keep>
@@ -54,4 +54,4 @@ constexpr auto filter(Keep keep) {
   return pipe_closure{[keep](auto m) { return filtered<decltype(m), Keep>{std::move(m), keep}; }};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -18,7 +18,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// How the values and ops of a graph take part in cutting along one component, into a number of parts that divides
 /// `grain`. Axes of one component may have several extents (a batch of 4 is joined with its 4 x 512 tokens): ops with an
@@ -86,7 +86,7 @@ class fission_region {
   plain_vector<place> place_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/mutate/impl/fission_region.ipp>

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A fission and what it is estimated to come to.
 struct estimated_fission {
@@ -245,7 +245,7 @@ struct fission {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/mutate/impl/fission_sweep.ipp>

@@ -4,7 +4,7 @@
 
 #include <neap/mutate/mutator.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 template <class R>
@@ -51,4 +51,4 @@ constexpr ranged<F> from_range(F make) {
   return {std::move(make)};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A storage that is alive but untouched at a position.
 struct gap {
@@ -63,7 +63,7 @@ std::uint32_t stored_from(G const& g, table<op_id, std::uint32_t> const& at, val
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/mutate/impl/gap.ipp>

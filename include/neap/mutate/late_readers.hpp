@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Plans which ops to copy so that values of a graph can be read again at position `resume`; then does it.
 template <class G>
@@ -164,4 +164,4 @@ class late_readers {
   number_map known_;  // values of g_ to values of g_ that can be read at `resume` in their place
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 template <class S>
@@ -39,4 +39,4 @@ struct looked_at_later {
 
 inline constexpr auto later = pipe_closure{[](auto m) { return looked_at_later<decltype(m)>{std::move(m)}; }};
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

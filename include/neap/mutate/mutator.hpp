@@ -26,7 +26,7 @@
 #include <utility>
 #include <variant>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A mutation that writes what it does as data (plan/graph_edit.hpp); edit() writes the whole edit, whatever was there
 /// before, or gives false where it is impossible. `facts` are the candidate's. A search judges such an edit without building
@@ -250,4 +250,4 @@ constexpr auto operator|(M m, pipe_closure<F> const& closure) {
   return closure(std::move(m));
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

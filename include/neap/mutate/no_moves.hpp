@@ -3,7 +3,7 @@
 
 #include <neap/mutate/mutator.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Law: chain(no_moves{}, a) yields what a yields.
 struct no_moves {
@@ -13,4 +13,4 @@ struct no_moves {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

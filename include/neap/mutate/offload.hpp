@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A mutation. Loads stand right before their readers: schedule/refine.hpp advances them as memory allows.
 struct offload {
@@ -143,7 +143,7 @@ bool offload::edit(candidate<G> const& c, replay_facts const& facts, graph_edit&
   return true;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/mutate/impl/offload.ipp>

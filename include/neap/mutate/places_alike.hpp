@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// A storage, and the first of its readers' positions that is meant.
 struct late_place {
@@ -24,7 +24,7 @@ struct late_place {
 /// O(parts x copies of the op, and their readers).
 plain_vector<late_place> places_alike(op_graph const& g, replay_facts const& facts, late_place const& given);
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/mutate/impl/places_alike.ipp>

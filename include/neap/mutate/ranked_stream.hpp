@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// A mutation, and what it is worth: in any unit, for who finds it.
 template <class Mutation>
@@ -44,4 +44,4 @@ class ranked_stream {
   plain_vector<scored<Mutation>> ranked_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// A candidate as the choice sees it. O(ops + edges) a turn.
 class recompute_ground {
@@ -100,7 +100,7 @@ std::vector<recompute_cut> recompute_ground::hull(std::size_t most, Stop&& stop)
   return found;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/mutate/impl/recompute_ground.ipp>

@@ -10,7 +10,7 @@
 #include <limits>
 #include <string>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Drop what costs less to compute again than its bytes are worth, in segments that fit a budget (recompute_ground.hpp).
 struct recompute_segments {
@@ -50,4 +50,4 @@ struct recompute_segments {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -29,7 +29,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// At one price: what runs again, what is kept, of each stretch.
 struct recompute_cut {
@@ -130,7 +130,7 @@ class recompute_stretch {
   bytes_t peak_ = 0;                      // from the begin to where the last of what waits is read
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/mutate/impl/recompute_stretch.ipp>

@@ -11,7 +11,7 @@
 
 #include <string>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Compute a storage's values again for its readers from position `resume` on.
 struct recompute {
@@ -108,4 +108,4 @@ struct rematerialize {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -20,7 +20,7 @@
 #include <optional>
 #include <string>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The op at a position moves to just before the op that stands at another one (or to the end).
 struct move_op {
@@ -111,4 +111,4 @@ struct reorder {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// An edit of a graph in an order of its own.
 struct replayed {
@@ -201,4 +201,4 @@ inline plain_vector<bool> droppable_storages(op_graph const& g, plain_vector<boo
   return may;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Who stands where, which values a storage has, what was copied already, when storages are overwritten. O(ops + values).
 struct replay_facts {
@@ -25,7 +25,7 @@ struct replay_facts {
   replay_facts(op_graph const& g, schedule const& order);
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/mutate/impl/replay_facts.ipp>

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 template <class S>
@@ -63,4 +63,4 @@ constexpr auto sample(std::size_t n, std::uint64_t seed) {
   return pipe_closure{[n, seed](auto m) { return sampled<decltype(m)>{std::move(m), n, seed}; }};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -6,7 +6,7 @@
 #include <neap/ir/operators/parts.hpp>
 #include <neap/ir/operators/unary.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Whether an op is no op of the program's: neither cut nor rewritten. (Those that write the whole in place are known by
 /// their operator.)
@@ -23,4 +23,4 @@ inline bool serves_parts(op_graph const& g, op_id o) {
   return false;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

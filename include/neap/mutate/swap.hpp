@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 /// Throws neap::error with a number that is no link's rate.
@@ -231,4 +231,4 @@ struct swap {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

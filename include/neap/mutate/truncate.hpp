@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 template <class S>
@@ -41,4 +41,4 @@ constexpr auto truncate(std::size_t n) {
   return pipe_closure{[n](auto m) { return truncated<decltype(m)>{std::move(m), n}; }};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 /// Whether readers of storages `of` may read another one of the same content, all of them, as far as writes in place go:
@@ -175,4 +175,4 @@ struct undo_stretch {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -8,7 +8,7 @@
 #include <array>
 #include <tuple>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -66,4 +66,4 @@ constexpr zipped<M...> zip(M... m) {
   return {std::tuple<M...>(std::move(m)...)};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

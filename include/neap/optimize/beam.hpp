@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <span>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct beam {
   std::size_t width = 8;   // candidates expanded a round
@@ -47,4 +47,4 @@ struct beam {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

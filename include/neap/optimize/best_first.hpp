@@ -35,9 +35,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
-
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 template <class G>
 class best_first {
@@ -143,4 +141,4 @@ class best_first {
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Judges up to options.width mutations of a built candidate, and calls take(child) for each that is new, in their order.
 /// Those of them that the search may answer with are built in the end; the others are outlines where their mutations tell
@@ -68,4 +68,4 @@ void expand_candidate(State& state, Moves const& moves, typename State::node_ptr
     if (c && !c->expanded) (void)state.build(c);
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A search's answer for an external graph.
 struct optimized_external : search_outcome {
@@ -217,4 +217,4 @@ optimized_external tell_owner(G const& owner, external_image const& image, optim
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

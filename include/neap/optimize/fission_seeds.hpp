@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 class fission_seeds {
  public:
@@ -94,7 +94,7 @@ fission_sweep_options priced_for(G const& g, C const& cost) {
   return options;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/optimize/impl/fission_seeds.ipp>

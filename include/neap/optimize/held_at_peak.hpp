@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A storage that is idle at the peak and stays, since the op that makes it may not run again.
 struct held_storage {
@@ -66,7 +66,7 @@ std::string text_of(held_storage const& h);
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/optimize/impl/held_at_peak.ipp>

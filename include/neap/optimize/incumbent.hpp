@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 template <class NodePtr>
 class incumbent_alternatives {
@@ -71,4 +71,4 @@ class incumbent_alternatives {
   std::vector<NodePtr> surpassed_, near_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

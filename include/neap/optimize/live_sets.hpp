@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// A step of a replay: run the op, if one is named, then forget the storages.
 struct live_set_step {
@@ -297,4 +297,4 @@ class live_sets {
   number_map best_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <span>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Where no plan fits the limit of memory, plans that need up to so much more than the smallest one count as equally
 /// small, and the quickest of them is the answer: a hundredth of memory that is missed anyway is worth no time.
@@ -71,4 +71,4 @@ inline double excess_bytes(std::span<bytes_t const> bytes_at, bytes_t target) {
   return sum;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// One line a storage that is in use at the peak, untouched by the op there, and cannot be recomputed; the largest first,
 /// at most `most`: "conv2 (1048576 bytes at the peak) may not run again: ...". O(ops + edges).
@@ -38,4 +38,4 @@ std::vector<std::string> once_reasons(candidate<G> const& c, std::size_t most = 
   return lines;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

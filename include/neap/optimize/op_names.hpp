@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// "matmul"; of an op from a file its target, of an external one the name that its owner has for it.
 template <class G>
@@ -78,4 +78,4 @@ std::vector<operator_time> times_of_operators(candidate<G> const& c) {
   return out;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

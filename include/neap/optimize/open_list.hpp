@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// So many candidates of graphs of so many ops may wait.
 inline std::size_t open_list_room(search_policy::open_list_numbers const& numbers, std::size_t ops) {
@@ -67,4 +67,4 @@ void trim_open_list(std::vector<NodePtr>& open, std::size_t room, Estimate&& est
   open.resize(room);
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -19,7 +19,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -212,7 +212,7 @@ auto optimize(P const& step, Moves const& moves, Option const&... option) {
   }
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/optimize/impl/optimize.ipp>

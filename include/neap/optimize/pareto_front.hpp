@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What a candidate comes to.
 struct plan_cost {
@@ -29,7 +29,7 @@ class pareto_front {
   std::vector<plan_cost> points_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/optimize/impl/pareto_front.ipp>

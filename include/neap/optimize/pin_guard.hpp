@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 class pin_guard {
  public:
@@ -40,7 +40,7 @@ class pin_guard {
   plain_vector<pinned> of_origin_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/optimize/impl/pin_guard.ipp>

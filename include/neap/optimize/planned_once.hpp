@@ -18,7 +18,7 @@
 
 #include <type_traits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_INSTANTIATE_ONCE(void flow_facts::assign_storages(graph const&));
 NEAP_INSTANTIATE_ONCE(void flow_facts::find_takeovers(graph const&, op_id));
@@ -62,4 +62,4 @@ NEAP_INSTANTIATE_ONCE(optimized<external_graph> search_with_pins(external_graph 
                                                                  search_options&, scheduler_ref<external_graph>));
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

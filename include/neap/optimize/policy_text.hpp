@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct policy_number {
   std::string name;
@@ -34,7 +34,7 @@ std::string to_string(search_policy const& policy);
 /// Sets a number, or a switch with 0 and 1. Throws neap::error if no number has that name, or if it does not take the value.
 void set_number(search_policy& policy, std::string_view name, double value);
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/optimize/impl/policy_text.ipp>

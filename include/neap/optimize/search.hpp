@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 struct search_is_defined {};
 
@@ -91,4 +91,4 @@ optimized<G> search_with_pins(G const& program, any_mutator<G> const& moves, cos
   return found;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

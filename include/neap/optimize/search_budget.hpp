@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Shares are parts of an epoch's work. A hunt (best_first.hpp) has its own part of it, whenever it begins, so that what it
 /// finds does not depend on what was tried before.
@@ -97,4 +97,4 @@ class search_budget {
   std::int64_t skipped_ = 0;  // nanoseconds of a hunt that begins earlier
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -13,7 +13,7 @@
 #include <concepts>
 #include <span>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// search.hpp completes it.
 struct search_is_defined;
@@ -36,4 +36,4 @@ template <class G>
 optimized<G> search_with_pins(G const& program, any_mutator<G> const& moves, cost_model_ref<G> cost, schedule& original,
                               search_options& options, scheduler_ref<G> scheduler);
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -7,7 +7,7 @@
 
 #include <concepts>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// In place of a scheduler: mutated graphs run in the order that their mutation gives them.
 struct as_mutated {};
@@ -50,4 +50,4 @@ class scheduler_ref {
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -21,9 +21,7 @@
 #include <string>
 #include <utility>
 
-namespace neap::inline v0 {
-
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// What became of a mutation.
 template <class G>
@@ -149,4 +147,4 @@ class search_judge {
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The progress of a running search.
 struct search_progress {
@@ -159,7 +159,7 @@ struct optimized : search_outcome {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/optimize/impl/search_options.ipp>

@@ -23,7 +23,7 @@
 #include <initializer_list>
 #include <string>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct search_policy {
   /// Epochs (best_first.hpp), and what counts as work besides what algorithms count themselves (core/work_meter.hpp).
@@ -292,7 +292,7 @@ struct search_policy {
 /// may be any that are finite and not negative.
 std::string wrong_number(search_policy const& p);
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/optimize/impl/search_policy.ipp>

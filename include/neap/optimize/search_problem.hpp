@@ -7,7 +7,7 @@
 #include <neap/optimize/search_options.hpp>
 #include <neap/optimize/search_policy.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 template <class G>
 struct search_problem {
@@ -38,4 +38,4 @@ struct search_problem {
   }
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstddef>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Counted always; timed only where search_options::profile is set, and 0 otherwise. What a search judges stands in
 /// search_outcome::candidates.
@@ -64,4 +64,4 @@ class seeding_time {
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 class search_record {
  public:
@@ -68,4 +68,4 @@ class search_record {
   double report_at_ = 0;     // seconds: when progress is reported next, unless the best changes before
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 template <class State, class Moves>
 class search_rounds {
@@ -75,4 +75,4 @@ class search_rounds {
   double price_ = 0;  // seconds a byte-position above the target, the highest paid so far
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 template <class G>
 struct search_run {
@@ -79,4 +79,4 @@ struct search_run {
   }
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// The mutations that led to a candidate, last one first; shared by its descendants while the search runs.
 struct search_trail {
@@ -320,4 +320,4 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
   std::vector<judge_type> judges_;  // one a thread
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

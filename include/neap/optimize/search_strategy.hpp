@@ -20,7 +20,7 @@
 #include <memory>
 #include <span>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A candidate that waits to be expanded.
 struct waiting_candidate {
@@ -74,4 +74,4 @@ class any_search_strategy {
   search_round (*call_)(void const*, std::span<waiting_candidate const>, search_standing const&) = nullptr;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

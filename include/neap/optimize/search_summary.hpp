@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A buffer that is in use at the peak.
 struct peak_holder {
@@ -70,7 +70,7 @@ std::string summary_text(summary_of const& s);
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/optimize/impl/search_summary.ipp>

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Distinguishes candidates by a digest of the graph and of its order. Neither depends on how ops and values are
 /// numbered. An op at a position is identified by what it computes and by the positions of those whose results it reads,
@@ -43,7 +43,7 @@ class seen_candidates {
   plain_vector<digest> digests_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/optimize/impl/seen_candidates.ipp>

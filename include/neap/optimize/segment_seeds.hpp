@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// The best that seeds have come to so far, whatever they start from.
 struct best_segments {
@@ -139,4 +139,4 @@ class segment_seeds {
   std::size_t next_ = 0;  // of them
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -20,7 +20,7 @@
 #include <memory>
 #include <string>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The candidate that starting points are made of: the program in its original order. All of it outlives them.
 struct start_from {
@@ -73,4 +73,4 @@ class search_starts {
   virtual std::unique_ptr<starting_points> begin(start_from const& from) const = 0;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The answers of optimize() under limits that rise, each with the whole budget of the options:
 ///
@@ -32,4 +32,4 @@ auto sweep(P const& step, Moves const& moves, std::vector<memory_limit> const& l
   return answers;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

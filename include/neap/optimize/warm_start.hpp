@@ -13,7 +13,7 @@
 #include <concepts>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Plans to begin with. Promise: each computes what the graph computes, as verify_plan() finds (verify/plan_verifier.hpp);
 /// plans of optimize() do. A plan that meets the limits, with its addresses, bounds the answer: a search returns nothing
@@ -51,7 +51,7 @@ class warm_start {
   std::vector<plan<op_graph>> plans_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/optimize/impl/warm_start.ipp>

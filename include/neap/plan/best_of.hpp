@@ -2,7 +2,7 @@
 // planners are in memory/combine.hpp, those of solvers of recomputation in solve/remat_solver.hpp.
 #pragma once
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 template <class...>
@@ -29,4 +29,4 @@ constexpr int first_optimal(Parts...) {
   return 0;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

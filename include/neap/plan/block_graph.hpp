@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// One way to run a block so that its backward can follow.
 struct graph_block_option {
@@ -109,4 +109,4 @@ inline status check(block_graph const& g) {
   return {};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

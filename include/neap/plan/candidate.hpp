@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 template <class G>
 struct candidate {
@@ -16,4 +16,4 @@ struct candidate {
   std::uint32_t visits = 0;  // how often a search has looked at its mutations before
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 using slots_t = std::int64_t;  // an amount of memory in a chain's own unit
 
@@ -109,4 +109,4 @@ inline chain_profile in_slots(chain_profile chain, slots_t slot) {
   return chain;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

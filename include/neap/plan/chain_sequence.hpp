@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 enum class chain_step : std::uint8_t { pass_keep, pass_drop, save, loss, backward };
 
@@ -85,4 +85,4 @@ inline result<chain_sequence> parse_chain_sequence(std::string_view text) {
   }
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

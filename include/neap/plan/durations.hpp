@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A device as a planner sees it, in numbers (simulate/roofline.hpp has the formula). Views and the ops named in
 /// `free_ops` cost nothing.
@@ -34,4 +34,4 @@ struct duration_source {
   friend bool operator==(duration_source const&, duration_source const&) = default;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// An instance of a value.
 struct external_value {
@@ -72,4 +72,4 @@ struct external_plan {
   friend bool operator==(external_plan const&, external_plan const&) = default;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <span>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Of a graph and an order of it. Ids below the graph's numbers of ops and values are its own; new ops and their values are
 /// numbered on from there, in the order of `runs`.
@@ -88,7 +88,7 @@ struct graph_edit {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/plan/impl/graph_edit.ipp>

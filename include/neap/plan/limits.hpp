@@ -12,7 +12,7 @@
 #include <source_location>
 #include <type_traits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 /// Throws neap::error with a number that is no limit.
@@ -107,4 +107,4 @@ struct time_budget {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

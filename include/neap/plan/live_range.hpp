@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Positions [first, last], both included. A storage that the step neither makes nor reads has first > last.
 struct live_range {
@@ -16,4 +16,4 @@ struct live_range {
   friend bool operator==(live_range, live_range) = default;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// No fixed offset: the planner chooses.
 inline constexpr std::int64_t any_offset = -1;
@@ -73,7 +73,7 @@ struct memory_plan {
 
 constexpr bool has_offsets(memory_plan const& p) { return has_offsets(p.status); }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/plan/impl/memory_plan.ipp>

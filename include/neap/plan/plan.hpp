@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What runs at one position of the schedule.
 struct plan_step {
@@ -83,4 +83,4 @@ struct plan : placed_steps {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

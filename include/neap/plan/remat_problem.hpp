@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// One op of a block.
 struct remat_op {
@@ -158,4 +158,4 @@ inline status check(remat_problem const& p) {
   return {};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Ops in issue order; a position is an index into it. Transfers run on streams of their own: a load is issued, and its
 /// memory taken, at its position; a store is issued at its position, and what it moves out is freed later (simulation).
@@ -26,4 +26,4 @@ inline table<op_id, std::uint32_t> positions(schedule const& s) {
   return at;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

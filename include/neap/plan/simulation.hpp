@@ -33,7 +33,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct memory_options {
   bytes_t alignment = 64;  // of every buffer, resident ones too
@@ -58,4 +58,4 @@ struct simulation {
   table<storage_id, storage_id> takes_over;  // the storage whose buffer this one is put into, or nothing
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

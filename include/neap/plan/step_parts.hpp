@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The parts of a training step: `forward` leads to the loss (or, where there is none, to the outputs) or to no gradient
 /// at all, like running statistics; `update` writes weights and states, or goes on from what such an op makes beside them,
@@ -68,4 +68,4 @@ inline table<op_id, step_part> parts_of(op_graph const& g, schedule const& order
   return parts;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

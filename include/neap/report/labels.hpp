@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What an op does: "gelu", or what its operator is called where it comes from, "aten.gelu.default".
 inline std::string operator_label(op_graph const& g, op_id o) {
@@ -64,4 +64,4 @@ inline table<op_id, std::uint8_t> recomputed_ops(op_graph const& g, schedule con
   return again;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

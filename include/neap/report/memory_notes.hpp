@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What is there at the peak. A buffer that an output takes over is the output's.
 struct peak_part {
@@ -145,4 +145,4 @@ inline memory_notes notes_on(op_graph const& g, schedule const& order, simulatio
   return out;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct memory_curve {
   std::string label;  // "without a plan"
@@ -369,4 +369,4 @@ inline std::string memory_svg(std::string const& title, std::vector<memory_curve
   return s + detail::svg_levels(levels, plot.right, plot.top, plot.bottom) + notes + "</svg>\n";
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -46,7 +46,7 @@
 #include <variant>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// How the graph file was read, so that a reader of the plan reads it the same way; the limits of the search; and what the
 /// times come from, without which they cannot be verified.
@@ -330,4 +330,4 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
   return s + "\"checksum\":\"" + to_hex(digest{}.mix(std::string_view(s))) + "\"}\n";
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

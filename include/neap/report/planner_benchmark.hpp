@@ -29,7 +29,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// One case: a part of planning, by one planner, on a graph.
 struct benchmark_row {
@@ -242,4 +242,4 @@ planner_benchmark(char const*, G) -> planner_benchmark<G>;
 template <class G>
 planner_benchmark(char const*, G, benchmark_options) -> planner_benchmark<G>;
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

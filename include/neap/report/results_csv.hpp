@@ -15,7 +15,7 @@
 
 #include <unistd.h>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct results_row {
   struct measured {
@@ -121,4 +121,4 @@ inline status append_results(std::string const& path, results_row const& row) {
   return ok && closed ? status() : status(fail(std::strerror(ok ? errno : code)));
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

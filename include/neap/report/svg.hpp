@@ -12,9 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace neap::inline v0 {
-
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// The bytes of the UTF-8 character at `i`; 0: none begins there.
 inline std::size_t character_length(std::string_view s, std::size_t i) {
@@ -214,4 +212,4 @@ inline std::string svg_levels(std::vector<svg_level>& levels, double right, doub
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Whether two names lead to one regular file, which need not be there yet. Devices and pipes are never one: several may
 /// write to them.
@@ -27,4 +27,4 @@ inline status write_file(std::string const& path, std::string_view text) {
   return out.finish();
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -27,7 +27,7 @@
 #include <string>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -444,4 +444,4 @@ struct fission_factor {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

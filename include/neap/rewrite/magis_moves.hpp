@@ -16,7 +16,7 @@
 #include <neap/rewrite/taso_rules.hpp>
 #include <neap/rewrite/undo_moves.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What takes recomputations and swaps back.
 inline constexpr auto undo_moves = zip(de_rematerialize{}, de_swap{});
@@ -40,4 +40,4 @@ inline constexpr auto magis_fission = fission_moves;
 /// All but fission (texas).
 inline constexpr auto magis_without_fission = chain(zip(swap{}, rematerialize{}), chain(taso_rules{}, undo_moves));
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -22,7 +22,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 class match;
 
@@ -221,4 +221,4 @@ struct rule {
         build(make) {}
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -26,7 +26,7 @@
 #include <span>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Schedules anew what stands near to what has changed, with another scheduler, and keeps the rest of an order.
 ///
@@ -186,4 +186,4 @@ struct reschedule {
   };
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

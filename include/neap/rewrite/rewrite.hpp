@@ -30,7 +30,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Finds a rule's left side.
 class rule_matcher {
@@ -560,4 +560,4 @@ constexpr rewriter checked(rewriter r) {
   return r;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -20,7 +20,7 @@
 #include <string>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -141,4 +141,4 @@ struct rewriter_in_parts {
 /// The same rules, inside fissions: `in_parts(taso_rules{})`.
 constexpr rewriter_in_parts in_parts(rewriter rules) { return {rules}; }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -18,7 +18,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace pattern::rules {
 
@@ -591,4 +591,4 @@ struct taso_rules : rewriter {
   constexpr taso_rules() : rewriter{detail::all_taso_rules} {}
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Readers of the results of `again` read those of `first`, an op that computes the same and runs before; `again`
 /// goes, with what only it has read.
@@ -142,4 +142,4 @@ struct de_swap {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

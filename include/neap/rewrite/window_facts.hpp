@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Where the ops of an order stand, and where each of its storages is last read or written.
 struct order_places {
@@ -105,4 +105,4 @@ class window_facts : public flow_facts {
   plain_vector<storage_id> known_;           // those that have one
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

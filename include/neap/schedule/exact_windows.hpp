@@ -17,7 +17,7 @@
 #include <limits>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -135,7 +135,7 @@ struct exact_windows {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/schedule/impl/exact_windows.ipp>

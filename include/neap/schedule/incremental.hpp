@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -37,7 +37,7 @@ schedule complete_order(G const& g, schedule const& partial) {
   return complete_order(flow_facts(g, no_cost{}), partial);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/schedule/impl/incremental.ipp>

@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -116,7 +116,7 @@ struct memory_greedy {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/schedule/impl/memory_greedy.ipp>

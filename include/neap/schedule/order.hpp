@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A scheduler orders the ops of a graph.
 /// Promise: the order is topological (data and order_after), each op appears once, equal graphs give equal orders.
@@ -73,7 +73,7 @@ struct given_order {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/schedule/impl/order.ipp>

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Refines an order; the peak does not rise above the larger of the order's own and `limit`. Not valid input orders are
 /// refused with neap::error. O(ops + edges) but for loads, each O(the distance it moves).
@@ -43,7 +43,7 @@ struct refine {
   static schedule advanced(flow_facts const& facts, schedule const& s, bytes_t most, simulator& sim);
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/schedule/impl/refine.ipp>

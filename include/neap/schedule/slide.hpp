@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The order with compute ops moved late where that costs no bytes. The order must be valid. O(ops + edges).
 schedule sink(flow_facts const& facts, schedule const& s);
@@ -22,7 +22,7 @@ schedule sink(flow_facts const& facts, schedule const& s);
 /// The order with compute ops moved early where that frees bytes. The order must be valid. O(ops + edges).
 schedule hoist(flow_facts const& facts, schedule const& s);
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/schedule/impl/slide.ipp>

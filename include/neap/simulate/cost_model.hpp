@@ -9,7 +9,7 @@
 #include <limits>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Gives the time of an op: `cost(graph, op)`, in seconds.
 /// Promise: finite and not negative; equal ops of equal types have equal costs; views cost nothing.
@@ -73,4 +73,4 @@ seconds_t given_or<Model>::operator()(G const& g, op_id o) const {
   return t >= 0 ? t : other(g, o);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

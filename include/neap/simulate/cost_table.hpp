@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What decides how long an op takes: its operator's name, attributes (but for a random key), and the types and strides
 /// of its values. Equal in any graph over any operator set; an imported operator is never one of neap's, whatever it is
@@ -160,4 +160,4 @@ struct measured_or {
 template <class Model>
 measured_or(cost_table, Model) -> measured_or<Model>;
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

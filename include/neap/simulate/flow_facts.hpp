@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <span>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -340,4 +340,4 @@ void flow_facts::assign(G const& g, C const& cost, memory_options options) {
       if (!is_resident(s) && maker(s) == nothing<op_id>) given_.push_back(s);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

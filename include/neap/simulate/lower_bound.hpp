@@ -13,7 +13,7 @@
 #include <numeric>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct peak_bound {
   /// An op that needs `bytes` while it runs, all residents included.
@@ -180,4 +180,4 @@ peak_bound peak_lower_bound(G const& g, memory_options options = {}, bool in_par
   return peak_lower_bound(g, flow_facts(g, no_cost{}, options), in_parts);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

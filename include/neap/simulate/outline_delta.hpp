@@ -23,7 +23,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 template <class G>
 class outline_delta {
@@ -519,4 +519,4 @@ class outline_delta {
   seconds_t next_landing_ = 0;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

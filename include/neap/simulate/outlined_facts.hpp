@@ -18,7 +18,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// G is a graph of neap's.
 template <class G>
@@ -299,4 +299,4 @@ class outlined_facts : public flow_facts {
   schedule order_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

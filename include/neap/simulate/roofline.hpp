@@ -15,7 +15,7 @@
 #include <concepts>
 #include <string_view>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 /// What people call an op: the operator's name, or what a file calls an opaque one; empty for external graphs.
@@ -115,7 +115,7 @@ seconds_t roofline::given(G const& g, op_id o) const {
   return flow::seconds(g, o);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/simulate/impl/roofline.ipp>

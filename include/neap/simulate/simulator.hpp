@@ -13,7 +13,7 @@
 #include <cassert>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Judges orders of graphs; keeps its tables between calls. Not for use by two threads at once.
 class simulator {
@@ -92,7 +92,7 @@ simulation simulate(G const& g, schedule const& order, C const& cost, memory_opt
   return simulator{}(flow_facts(g, cost, options), order);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/simulate/impl/simulator.ipp>

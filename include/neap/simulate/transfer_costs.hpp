@@ -10,7 +10,7 @@
 
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Remembers its answers: for one cost model. G is a graph of neap's.
 template <class G>
@@ -53,4 +53,4 @@ class transfer_costs {
   plain_vector<row> known_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

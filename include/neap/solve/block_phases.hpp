@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// What is chosen for a block: its option, and the phase whose forward saves.
 struct block_choice {
@@ -344,4 +344,4 @@ class block_phases {
   std::vector<set> after_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

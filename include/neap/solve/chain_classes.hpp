@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 class chain_classes {
  public:
@@ -89,4 +89,4 @@ class chain_classes {
   plain_vector<std::uint32_t> starts_;  // the classes of each length
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct chain_simulation {
   double time = 0;
@@ -107,4 +107,4 @@ inline result<chain_simulation> simulate(chain_profile const& chain, chain_seque
   return seen;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A problem whose ops are groups of another one's.
 struct grouped_remat {
@@ -153,4 +153,4 @@ struct in_groups {
 template <class Solver>
 in_groups(Solver) -> in_groups<Solver>;
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 class option_gaps {
  public:
@@ -213,4 +213,4 @@ class option_gaps {
   std::vector<std::uint32_t> high_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 enum class best_is : bool { least, most };
 
@@ -33,4 +33,4 @@ class range_best {
   std::vector<T> rows_;  // level by level
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 class range_sum {
  public:
@@ -42,4 +42,4 @@ class range_sum {
   std::vector<double> rows_;  // the row itself, then level by level
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What a search may spend. Answers depend on `seconds` only where it ends the search.
 struct remat_budget {
@@ -48,4 +48,4 @@ class budget_watch {
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Whether the steps compute the block within the limits: ops run for the first time in their order, each with its inputs
 /// alive, only ops that may run again do, nothing is dropped that is not there, kept values are alive at the end, and
@@ -105,4 +105,4 @@ inline bool in_phases(remat_problem const& p, std::vector<remat_step> const& ste
   return true;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -25,14 +25,14 @@
 #include <type_traits>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Values that a search over sets of values takes at most (inputs that are kept not counted).
 inline constexpr std::size_t most_remat_values = 256;
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// A set of at most 64 * Words values.
 template <std::size_t Words>
@@ -454,4 +454,4 @@ void remat_facts<Words>::find_prices(std::vector<double> const* first_prices) {
   for (std::size_t t = 0; t < ops; ++t) write_tables(t);
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The answer that runs these ops in this order, with time, peak and saved bytes. A value is dropped after the op that
 /// reads it last before it is made anew or for good; dead values go at once. The sequence must be one that can
@@ -59,4 +59,4 @@ inline remat_answer answer_of(remat_problem const& p, std::vector<std::uint32_t>
   return a;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

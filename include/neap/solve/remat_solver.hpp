@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A function object from a block and limits to an answer.
 /// Promise: an answer with steps passes verify(problem, limits, answer); `optimal`, `infeasible` and `lower_bound` are
@@ -148,4 +148,4 @@ inline std::vector<remat_answer> pareto(std::vector<remat_answer> answers) {
   return kept;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A point of the trade of memory for time.
 struct chain_front_point {
@@ -76,4 +76,4 @@ class rotor {
   std::unique_ptr<detail::rotor_table> table_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

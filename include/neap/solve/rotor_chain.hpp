@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Which plans a solver takes to fit. `exact`: those that do. `peer`: those that Rockmate's solver takes to fit, which
 /// forgets the gradient of a block's output in its backward, so that plans go over their budget by up to 10 %, and asks
@@ -173,4 +173,4 @@ struct rotor_chain {
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

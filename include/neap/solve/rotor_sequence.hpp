@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// A sequence of the whole chain with m units of memory. known(a, b, m): the time of [a, b], or null where it was left out
 /// by a bound; infinite where nothing fits.
@@ -67,4 +67,4 @@ chain_sequence sequence_of(rotor_chain const& chain, slots_t whole, Known const&
   return out;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -38,7 +38,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct rotor_options {
   chain_limits limits = chain_limits::exact;
@@ -432,4 +432,4 @@ class rotor_table {
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

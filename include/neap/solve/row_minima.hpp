@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Elements of a vector of the machine.
 #if defined(__AVX512F__)
@@ -83,4 +83,4 @@ inline bool lowers(chunk_times const& times, row_sum const& c, int to) {
   return false;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

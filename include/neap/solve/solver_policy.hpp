@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// What a part of a solver may spend of the whole: `parts` of `of` of its work, and a share of its seconds.
 struct budget_share {
@@ -69,4 +69,4 @@ struct solver_policy {
   static constexpr default_solver_shares large_block{{1, 8, 0.15}, {1, 3, 0.3}, {1, 2, 1}};
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// The times of a class of sub-chains for m in [0, chunks * width_), and 0 from `saturated` on.
 struct time_row {
@@ -110,4 +110,4 @@ class time_rows {
   double infinite_ = HUGE_VAL;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

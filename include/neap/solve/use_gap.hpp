@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The search; see above. Work counts evaluations. Never proves that nothing fits; calls an answer optimal where it meets
 /// the bound of solve/remat_facts.hpp. Up to most_remat_values values.
@@ -376,4 +376,4 @@ inline remat_answer use_gap::improve(remat_problem const& p, remat_limits const&
   return a;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Between two consecutive uses of a value, in phases `from` and `to`; or after the last one.
 struct use_interval {
@@ -68,4 +68,4 @@ class cooling {
   double heat_, factor_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

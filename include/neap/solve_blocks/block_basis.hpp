@@ -9,7 +9,7 @@
 
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct block_basis {
   std::vector<seconds_t> seconds;  // by op
@@ -33,4 +33,4 @@ inline block_basis basis_of(op_graph const& g, schedule const& order, simulation
   return b;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

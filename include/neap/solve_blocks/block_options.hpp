@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What solves blocks: for several limits at once, an answer each, in their order.
 template <class S>
@@ -221,4 +221,4 @@ inline block_pass pass_of(block_problem const& b) {
   return out;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A block as a solver sees it. `rest` is the op that stands for the rest of the chain.
 struct block_problem {
@@ -161,4 +161,4 @@ inline remat_answer save_input(block_problem const& b) {
   return answer_of(p, runs);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

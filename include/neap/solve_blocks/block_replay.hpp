@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// The problem of a block for a solver, and what its answers are priced by. Where these are equal, so are the options,
 /// whatever the operators.
@@ -101,4 +101,4 @@ class block_replay {
   std::vector<op_id> waiting_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

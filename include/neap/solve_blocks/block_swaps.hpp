@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -136,4 +136,4 @@ inline std::vector<std::vector<block_step>> swaps_of(block_facts const& f, block
   return out;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

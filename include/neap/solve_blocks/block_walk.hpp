@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A step of a block: computes an op, or drops, stores or loads a value.
 struct block_step {
@@ -98,4 +98,4 @@ class block_walk {
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct chain_solver_options {
   slots_t slots = 3000;    // that what the chain would save without limits is counted in
@@ -286,4 +286,4 @@ struct plain_blocks {
   std::vector<remat_answer> operator()(remat_problem const&, std::span<remat_limits const>) const { return {}; }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

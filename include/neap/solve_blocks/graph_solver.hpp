@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What a graph of blocks pays for a block, and what it runs then. Data are the block's (block_facts::data).
 struct graph_price {
@@ -446,4 +446,4 @@ class graph_solver {
   bool is_step_ = false;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Which solvers make candidates.
 struct solver_choice {
@@ -586,4 +586,4 @@ inline std::shared_ptr<search_starts const> solver_seeds(solver_choice const& wh
   return std::make_shared<starts const>(which, program);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

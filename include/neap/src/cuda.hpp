@@ -20,7 +20,7 @@
 #include <array>
 #include <type_traits>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 template <class Op>
 inline constexpr bool runs_on_cuda = false;
@@ -58,4 +58,4 @@ std::span<kernel_function<cuda_backend> const> standard_cuda_kernels() { return 
 std::span<scratch_function const> standard_cuda_scratch() { return cuda_rows<op::standard_list>::scratches; }
 std::span<updates_function const> standard_cuda_updates() { return cuda_rows<op::standard_list>::update_launches; }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -15,7 +15,7 @@ NEAP_IMAGE_KERNELS(NEAP_COMPILED_ELSEWHERE)
 
 template struct neap::detail::compile_standard_kernels<neap::standard_operators>;
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 // Compilers drop a friend function that its own file does not use.
 [[gnu::used]] static auto const the_standard_kernels = &standard_kernels;
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -8,7 +8,7 @@
 
 #include <neap/ir/standard_operators.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 template <class... Op>
 consteval standard_facet_rows rows_of_facets(type_list<Op...>) {
@@ -16,4 +16,4 @@ consteval standard_facet_rows rows_of_facets(type_list<Op...>) {
 }
 constinit standard_facet_rows const standard_facets = rows_of_facets(standard_operators::list{});
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

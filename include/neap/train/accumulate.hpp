@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct loss_and_gradients {
   tensor loss;
@@ -101,7 +101,7 @@ loss_and_gradients accumulated(Loss const& loss, Model& model, Sample const& sam
   return detail::accumulated_of({function, model, sample}, detail::model_ref(model), weights, o, at);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/accumulate.ipp>

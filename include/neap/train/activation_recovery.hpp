@@ -27,7 +27,7 @@
 #include <string>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 template <class G>
 struct with_recovered_activations {
@@ -159,7 +159,7 @@ with_recovered_activations<basic_graph<Ops>> recover_activations(basic_graph<Ops
   return {basic_graph<Ops>(std::move(made.program)), std::move(made.value), made.count};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/activation_recovery.ipp>

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// A loss that was traced for the whole batch, and the tensors that it was traced for.
 struct traced_loss {
@@ -108,7 +108,7 @@ class batch_parts {
   std::vector<value_id> to_collect_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/batch_parts.ipp>

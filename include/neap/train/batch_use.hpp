@@ -31,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// How a batch is cut: into `parts` whose extents differ by one sample at most. What is cut has extents that are multiples
 /// of `units`: of the parts, where they are equal, else of the samples.
@@ -133,7 +133,7 @@ class batch_uses {
   plain_vector<combine> combined_;   // by op, at its first input
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/batch_use.ipp>

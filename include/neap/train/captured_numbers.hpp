@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 class numbers_on_host final : public host_function {
  public:
@@ -33,7 +33,7 @@ class numbers_on_host final : public host_function {
 /// Writes the numbers of the next step; in a compiled function, has the host do so in each call.
 void set_numbers(step_numbers& numbers, step_settings const& settings, tensor const& counter, std::source_location at);
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/captured_numbers.ipp>

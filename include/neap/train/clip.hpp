@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The sum of the squares of all gradients, f64, finite where they are; empty if there are none. Makes them dense.
 tensor sum_of_squares(std::vector<tensor>& gradients, std::source_location at = std::source_location::current());
@@ -16,7 +16,7 @@ tensor sum_of_squares(std::vector<tensor>& gradients, std::source_location at = 
 std::vector<tensor> clip_by_norm(std::vector<tensor> gradients, double max_norm,
                                  std::source_location at = std::source_location::current(), tensor total = {});
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/clip.ipp>

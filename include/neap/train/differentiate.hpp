@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 /// The values of bf16 and f16 whose gradients are added in f32: those that get more than two at one place (parts by slices
@@ -37,7 +37,7 @@ std::vector<value_id> differentiate(graph_editor& edit, value_id loss, std::span
                                     bool zeros = true, std::span<value_id const> fixed = {},
                                     std::span<std::pair<value_id, value_id> const> outdated = {});
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/differentiate.ipp>

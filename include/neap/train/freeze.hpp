@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -50,7 +50,7 @@ void requires_gradient(Model& model, std::string_view pattern, bool wanted,
                 {"requires_gradient: no weight of the model matches \"", pattern, "\"", detail::names_of(named)});
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/freeze.ipp>

@@ -31,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -80,7 +80,7 @@ training_program<Ops> fuse_epilogues(training_program<Ops> p) {
   return detail::fused_recipe<detail::epilogue_fuser, Ops>::fused(std::move(p));
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/fuse_epilogues.ipp>

@@ -35,7 +35,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -102,7 +102,7 @@ training_program<Ops> fuse_rows(training_program<Ops> p) {
   return detail::fused_recipe<detail::rows_fuser, Ops>::fused(std::move(p));
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/fuse_rows.ipp>

@@ -20,7 +20,7 @@
 #include <string>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 template <class G>
 struct fused_updates {
@@ -107,7 +107,7 @@ fused_updates<basic_graph<Ops>> fuse_updates(basic_graph<Ops> const& g, std::spa
   return {basic_graph<Ops>(std::move(made.program)), std::move(made.value), std::move(made.fused)};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/fuse_updates.ipp>

@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -106,7 +106,7 @@ std::vector<tensor> grad(tensor const& loss, std::vector<tensor> const& wrt, gra
 std::vector<tensor> grad(tensor const& loss, std::initializer_list<tensor> wrt, grad_options how = {},
                          std::source_location at = std::source_location::current());
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/grad.ipp>

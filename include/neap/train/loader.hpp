@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The next batch of a loader.
 struct loader_place {
@@ -231,4 +231,4 @@ loader(std::int64_t, F) -> loader<F>;
 template <class F>
 loader(std::int64_t, F, loader_options) -> loader<F>;
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -19,7 +19,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The mean over rows of -log softmax(logits)[target]; rows whose target is `ignored` do not count.
 /// NaN, as in PyTorch, where no row counts: execution_options::watch names such a step.
@@ -204,7 +204,7 @@ class loss_call {
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/loss.ipp>

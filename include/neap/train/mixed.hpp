@@ -17,7 +17,7 @@
 #include <limits>
 #include <source_location>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct mixed {
   dtype element = dtype::bf16;  // or f16
@@ -36,7 +36,7 @@ namespace detail {
 void require_mixed(mixed const& m, std::source_location at);
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/mixed.ipp>

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 template <class G>
 struct with_old_values {
@@ -41,7 +41,7 @@ with_old_values<basic_graph<Ops>> keep_old_values(basic_graph<Ops> const& g) {
   return {basic_graph<Ops>(std::move(made.program)), std::move(made.value), made.copies};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/old_values.ipp>

@@ -27,7 +27,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What an update reads besides weight, gradient and states: the number of the step, and the optimizer's numbers for the
 /// weight's group.
@@ -345,7 +345,7 @@ class optimizer_ref {
 };
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/optimizer.ipp>

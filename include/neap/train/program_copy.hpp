@@ -7,7 +7,7 @@
 
 #include <span>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 class program_copy {
  public:
@@ -33,7 +33,7 @@ class program_copy {
   plain_vector<output_rule> rules_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/program_copy.ipp>

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 struct program_places {
   std::vector<op_id> order;
@@ -21,7 +21,7 @@ struct program_places {
   program_places(op_graph const& g, std::string_view who);
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/program_places.ipp>

@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 class scheduled {
  public:
@@ -74,7 +74,7 @@ class scheduled {
   std::shared_ptr<any_function const> user_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/scheduled.ipp>

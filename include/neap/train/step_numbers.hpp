@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What one step shall use instead of what the optimizer and its schedules say. A rate stands for the base rate: groups
 /// multiply it by their factors, and groups with a rate of their own keep it. An optimizer's further rates (muon's of
@@ -110,7 +110,7 @@ class step_numbers {
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/step_numbers.ipp>

@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -205,4 +205,4 @@ template <class Model>
   return detail::load_training(detail::model_ref(model), state, path, options);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

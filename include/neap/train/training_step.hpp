@@ -24,7 +24,7 @@
 #include <memory>
 #include <optional>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// None, or mixed{...}; an element type alone stands for mixed{type}.
 struct step_precision : std::optional<mixed> {
@@ -401,7 +401,7 @@ eager_result eager_step(Model&, Sample const&, Loss const&, Last&) {
   return {};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/train/impl/training_step.ipp>

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail::verifying {
+namespace neap { inline namespace v0 { namespace detail::verifying {
 
 inline std::string describe(op_graph const& g, op_id o) {
   std::string s = "op " + std::to_string(index(o)) + " (";
@@ -327,4 +327,4 @@ inline bool check_what_is_computed(op_graph const& original, op_graph const& g, 
   return rewritten;
 }
 
-}  // namespace neap::inline v0::detail::verifying
+}}}  // namespace neap::v0::detail::verifying

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Gives the seconds of an op that comes with a latency, or by the device's numbers; what a table measured is its holder's
 /// to look up first. A rate of 0 takes no time.
@@ -64,4 +64,4 @@ class stated_durations {
   duration_source from_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

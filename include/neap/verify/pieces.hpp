@@ -31,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail::verifying {
+namespace neap { inline namespace v0 { namespace detail::verifying {
 
 struct meaning {
   enum kind_type : std::uint8_t { piece, partial, blank, filled, combined, sum_of_means };
@@ -512,4 +512,4 @@ class pieces {
   combine how_ = combine::concat;
 };
 
-}  // namespace neap::inline v0::detail::verifying
+}}}  // namespace neap::v0::detail::verifying

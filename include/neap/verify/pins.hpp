@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail::verifying {
+namespace neap { inline namespace v0 { namespace detail::verifying {
 
 class pin_check {
  public:
@@ -129,4 +129,4 @@ class pin_check {
   std::vector<std::size_t> runs_, wanted_;
 };
 
-}  // namespace neap::inline v0::detail::verifying
+}}}  // namespace neap::v0::detail::verifying

@@ -40,7 +40,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail::verifying {
 
@@ -87,4 +87,4 @@ verification verify_plan(G const& original, plan<G> const& p, Durations const& s
   return detail::verifying::verify_plan(original, p, seconds, limit, secret);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail::verifying {
+namespace neap { inline namespace v0 { namespace detail::verifying {
 
 class rewritten {
  public:
@@ -218,4 +218,4 @@ class rewritten {
   bool any_ = false;
 };
 
-}  // namespace neap::inline v0::detail::verifying
+}}}  // namespace neap::v0::detail::verifying

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail::verifying {
+namespace neap { inline namespace v0 { namespace detail::verifying {
 
 inline bool before(seconds_t a, seconds_t b) { return a < b - 1e-9 * std::abs(b) - 1e-15; }
 inline bool differ(seconds_t a, seconds_t b) { return before(a, b) || before(b, a); }
@@ -476,4 +476,4 @@ class run_check {
   table<storage_id, std::array<std::uint32_t, 2>> in_flight_;  // the last transfers that touch it
 };
 
-}  // namespace neap::inline v0::detail::verifying
+}}}  // namespace neap::v0::detail::verifying

@@ -29,7 +29,7 @@
 #include <variant>
 #include <vector>
 
-namespace neap::inline v0::detail::verifying {
+namespace neap { inline namespace v0 { namespace detail::verifying {
 
 inline bool is_store(op_graph const& g, op_id o) { return g.as<op::store>(o) != nullptr; }
 inline bool is_load(op_graph const& g, op_id o) { return g.as<op::load>(o) != nullptr; }
@@ -414,4 +414,4 @@ inline bool computes_twice(op_graph const& g) {
   return std::adjacent_find(all.begin(), all.end()) != all.end();
 }
 
-}  // namespace neap::inline v0::detail::verifying
+}}}  // namespace neap::v0::detail::verifying

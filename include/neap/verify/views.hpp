@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail::verifying {
+namespace neap { inline namespace v0 { namespace detail::verifying {
 
 /// Where a view lies, and what it is a view of; where each begins in the whole, if it is a piece of one.
 struct shown_value {
@@ -174,4 +174,4 @@ inline bool writes_over_the_same(op_graph const& original, numbers const& was, o
   return true;
 }
 
-}  // namespace neap::inline v0::detail::verifying
+}}}  // namespace neap::v0::detail::verifying

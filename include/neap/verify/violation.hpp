@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 enum class violation_kind : std::uint8_t {
   // the plan as data
@@ -134,4 +134,4 @@ class verification {
   std::vector<violation> violations_;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -26,7 +26,7 @@
 #include <variant>
 #include <vector>
 
-namespace neap::inline v0::detail::verifying {
+namespace neap { inline namespace v0 { namespace detail::verifying {
 
 /// Whether parts of ops run that the original has not.
 inline bool runs_parts_of_others(op_graph const& original, op_graph const& g) {
@@ -383,4 +383,4 @@ class whole_program {
   std::vector<op_id> first_of_;      // ops of the original by origin
 };
 
-}  // namespace neap::inline v0::detail::verifying
+}}}  // namespace neap::v0::detail::verifying

@@ -17,9 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::testing {
-
-namespace {
+namespace neap::testing { namespace {
 
 struct layout {
   cudaDataType type = CUDA_R_32F;

@@ -17,9 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::testing {
-
-namespace {
+namespace neap::testing { namespace {
 
 constexpr char const* properties_text = R"({"deviceName":"simulated"})";
 

@@ -16,9 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::testing {
-
-namespace {
+namespace neap::testing { namespace {
 
 constexpr double copy_seconds = 4e-6, seconds_per_link_byte = 1 / 25e9, seconds_per_device_byte = 1 / 1e12;
 

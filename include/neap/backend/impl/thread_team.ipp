@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 inline void relax() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -91,4 +91,4 @@ NEAP_FUNC void thread_team::work(int worker) {
   }
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

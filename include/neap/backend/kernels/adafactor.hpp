@@ -18,7 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct adafactor_options {
   double rate = 1e-2, power = 0.8, epsilon = 1e-3, threshold = 1, decay = 0;
@@ -247,4 +247,4 @@ void adafactor_update(Backend& b, tensor_ref const& weight, tensor_ref const& gr
   });
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

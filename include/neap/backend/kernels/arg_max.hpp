@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -103,4 +103,4 @@ void arg_max(Backend& b, tensor_ref const& out, tensor_ref const& x, int axis = 
   }
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

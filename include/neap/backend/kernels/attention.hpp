@@ -23,7 +23,7 @@
 #include <limits>
 #include <string>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct attention_options {
   bool causal = false;  // query i sees keys 0 to i
@@ -426,4 +426,4 @@ void attention_gradient(Backend& backend, tensor_ref const& q, tensor_ref const&
   else refuse_on_host("attention_gradient", y.element);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// What sums over operands of type T are.
 template <class T>
@@ -67,4 +67,4 @@ inline void product(gemm_shape const& s, sums_operand<bf16> const& a, bf16 const
 }
 #endif
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

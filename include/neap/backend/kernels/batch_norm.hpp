@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -426,4 +426,4 @@ void batch_norm_inference(Backend& b, tensor_ref const& y, tensor_ref const& x, 
   });
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

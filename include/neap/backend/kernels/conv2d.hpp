@@ -32,7 +32,7 @@
 #include <string>
 #include <type_traits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The shape [N, O, OH, OW] of conv2d of x [N, C, H, W] with w [O, C / groups, KH, KW]; throws neap::error.
 inline shape conv2d_shape(shape const& x, shape const& w, conv2d_options const& o = {}) {
@@ -1051,7 +1051,7 @@ void conv2d_bias_gradient(Backend& backend, tensor_ref const& dy, tensor_ref con
   });
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/backend/kernels/impl/conv2d.ipp>

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 // What a convolution goes to and from: `to` [images, outs, out_h, out_w], `from` [images, ins, in_h, in_w].
 struct convolved_sizes {
@@ -332,4 +332,4 @@ struct channel_lanes {
 
 #endif
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

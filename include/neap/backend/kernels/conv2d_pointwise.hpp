@@ -11,7 +11,7 @@
 
 #if defined(NEAP_GEMM_AMX)
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 struct pointwise_convolution {
   std::int64_t images, ins, outs, pixels;
@@ -72,5 +72,5 @@ struct pointwise_convolution {
   }
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 #endif

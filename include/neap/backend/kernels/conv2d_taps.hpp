@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 // `to` [images, outs, out_h, out_w] from `from` [images, ins, in_h, in_w]: a tile of edge x edge outputs from a window of
 // from's pixels, which begins at (row, column) and moves by `step` from tile to tile.
@@ -223,4 +223,4 @@ struct taps_convolution : channel_lanes {
 
 #endif
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -28,7 +28,7 @@
 #define NEAP_TARGET_AVX2 __attribute__((target("avx2,fma")))
 #endif
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What the machine's vectors are; kernels with explicit vectors choose by it.
 enum class vector_set { narrow, avx2, avx512 };
@@ -264,7 +264,7 @@ tile_kernels<T> const& kernels_of(tile_set<T> const& tiles) {
 #undef NEAP_TILE_ROW
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if defined(__CUDACC__)
 #pragma nv_diagnostic pop

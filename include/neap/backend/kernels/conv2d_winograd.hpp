@@ -25,7 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 // `to` [images, outs, out_h, out_w] from `from` [images, ins, in_h, in_w], whose pixel (0, 0) lies at (pad_h, pad_w).
 struct winograd_shape : tile_grid, convolved_sizes {
@@ -364,4 +364,4 @@ struct winograd : channel_lanes {
 
 #endif
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

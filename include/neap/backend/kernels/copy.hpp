@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -197,4 +197,4 @@ void pad(Backend& b, tensor_ref const& out, tensor_ref const& in, extents const&
   if (inner) copy(b, to, from);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

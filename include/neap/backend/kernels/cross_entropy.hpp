@@ -7,14 +7,14 @@
 #include <neap/backend/host.hpp>
 #include <neap/backend/kernels/elementwise.hpp>
 #include <neap/backend/rows.hpp>
-#include <neap/core/math.hpp>
 #include <neap/core/kernel_options.hpp>
+#include <neap/core/math.hpp>
 #include <neap/core/units.hpp>
 
 #include <cstdint>
 #include <string>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -300,4 +300,4 @@ void mse_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dloss, ten
   map(b, detail::squared_error_slope{scale}, dx, dloss, x, y);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

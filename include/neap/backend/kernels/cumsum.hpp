@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -75,4 +75,4 @@ void cumsum(Backend& b, tensor_ref const& out, tensor_ref const& in, int axis, b
   else detail::sum_along(b, detail::running_sums<std::int64_t>{x, y, n, inner, reverse}, outer);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Whether dropout of the given rate keeps element i.
 NEAP_HD inline bool dropout_keeps(std::uint64_t key, std::uint64_t step, std::int64_t i, float rate) {
@@ -133,4 +133,4 @@ void dropout_backward_masked(Backend& b, tensor_ref const& dx, tensor_ref const&
   map(b, detail::masked_scale{rate < 1 ? 1 / (1 - rate) : 0}, dx, dy, mask);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -14,7 +14,7 @@
 #include <span>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -188,4 +188,4 @@ void where(Backend& b, tensor_ref const& out, tensor_ref const& condition, tenso
   map(b, detail::choice_of{}, out, condition, x, y);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

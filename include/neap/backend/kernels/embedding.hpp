@@ -12,7 +12,7 @@
 #include <cstring>
 #include <string>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -172,4 +172,4 @@ void embedding_backward(Backend& b, tensor_ref const& dtable, tensor_ref const& 
   });
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

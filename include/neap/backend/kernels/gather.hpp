@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -182,4 +182,4 @@ void scatter_add(Backend& b, numbered_sums const& to, tensor_ref const& in, tens
   });
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

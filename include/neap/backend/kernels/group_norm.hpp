@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -189,4 +189,4 @@ void group_norm_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dwe
   detail::add_partial_groups(b, sums + n * size_of(c), s.batch, 2 * n, dbias, t, n, name);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

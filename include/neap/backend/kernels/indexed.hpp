@@ -13,7 +13,7 @@
 #include <cstring>
 #include <string>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -136,4 +136,4 @@ void one_hot(Backend& b, tensor_ref const& out, tensor_ref const& ids) {
   }
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

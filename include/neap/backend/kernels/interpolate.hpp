@@ -15,7 +15,7 @@
 #include <string>
 #include <type_traits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -134,4 +134,4 @@ void interpolate_gradient(Backend& backend, tensor_ref const& dy, tensor_ref con
   });
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -247,4 +247,4 @@ void layer_norm_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dwe
   detail::run_norm_backward(b, true, dx, dweight, dbias, dy, x, mean, rstd, weight, workspace, "layer_norm_backward");
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -12,7 +12,7 @@
 #include <source_location>
 #include <string>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct matmul_options {
   bool transpose_a = false;  // a is [..., k, m]
@@ -209,4 +209,4 @@ void matmul(Backend& backend, tensor_ref const& a, tensor_ref const& b, tensor_r
   else refuse_on_host("matmul", y.element);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

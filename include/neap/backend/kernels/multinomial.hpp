@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -89,4 +89,4 @@ void multinomial(Backend&, tensor_ref const& out, tensor_ref const& x, std::uint
   }
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

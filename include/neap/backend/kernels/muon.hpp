@@ -19,7 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct muon_options {
   double rate = 2e-2, beta = 0.95, decay = 0;
@@ -141,4 +141,4 @@ void muon_update(Backend& b, tensor_ref const& weight, tensor_ref const& momentu
   map(b, detail::muon_step{1 - o.rate * o.decay, o.rate * scale}, weight, weight, x);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

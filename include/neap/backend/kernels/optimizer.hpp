@@ -13,7 +13,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -230,4 +230,4 @@ void clip_gradient(Backend& b, tensor_ref const& gradient, tensor_ref const& sca
   map(b, detail::scale_step{}, gradient, gradient, scale);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <string>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The shape of pooling [N, C, H, W]: extents are rounded down; throws neap::error.
 inline shape pool2d_shape(shape const& x, pool2d_options const& o) {
@@ -340,4 +340,4 @@ void adaptive_avg_pool2d_gradient(Backend& backend, tensor_ref const& dy, tensor
   });
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -14,7 +14,7 @@
 #include <limits>
 #include <span>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -386,4 +386,4 @@ void sum_to_shape(Backend& b, tensor_ref const& out, tensor_ref const& in, void*
   detail::reduce_axes(b, reduction::sum, out, in, reduces, workspace);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

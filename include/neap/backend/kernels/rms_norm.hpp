@@ -4,7 +4,7 @@
 
 #include <neap/backend/kernels/layer_norm.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// y = x * rstd * weight. x, y and weight have one floating type; rstd, one a row, is f32 (f64 for f64). weight and rstd
 /// may have no data. y may be x.
@@ -24,4 +24,4 @@ void rms_norm_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dweig
   detail::run_norm_backward(b, false, dx, dweight, {}, dy, x, {}, rstd, weight, workspace, "rms_norm_backward");
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

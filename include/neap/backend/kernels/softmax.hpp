@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -134,4 +134,4 @@ void log_softmax_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dy
   detail::run_softmax_backward<true>(b, dx, dy, y, "log_softmax_backward");
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -89,4 +89,4 @@ struct position_sort<host_backend> {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

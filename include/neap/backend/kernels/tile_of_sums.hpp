@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// The sums at rows [top, bottom) and columns [left, right) of a plane.
 template <class T>
@@ -71,4 +71,4 @@ void each_tile_of_sums(tensor_ref const& image, T* plane, F const& f) {
   }
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

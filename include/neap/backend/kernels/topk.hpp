@@ -13,7 +13,7 @@
 #include <cstring>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -114,4 +114,4 @@ void topk(Backend& b, tensor_ref const& values, tensor_ref const& places, tensor
   });
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// out = in with zeros below a diagonal of its last two axes (upper), or above it. Diagonal d holds the elements (i, i + d).
 /// What is set to zero is not computed with: a NaN there is gone. out is dense and may lie exactly on in.
@@ -35,4 +35,4 @@ void triangle(Backend& b, tensor_ref const& out, tensor_ref const& in, std::int6
   }
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

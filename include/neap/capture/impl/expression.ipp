@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC std::uint64_t expression_tape::key_of(expression const& e) {
   std::uint64_t key = 0;
@@ -72,4 +72,4 @@ NEAP_FUNC std::uint64_t expression_values::operator()(std::uint32_t k) {
   return values_[k];
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC host_result const& host_log::perform(std::shared_ptr<host_function const> const& f,
                                                std::span<tensor const> tensors,
@@ -114,4 +114,4 @@ NEAP_FUNC std::pair<host_result, std::uint32_t> perform_on_host(std::shared_ptr<
   return {f->call(copies, given.bits), 0};
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC scalar_listener*& scalar_listener::active() {
   thread_local scalar_listener* current = nullptr;
@@ -14,4 +13,4 @@ NEAP_FUNC scalar_listener*& scalar_listener::active() {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC std::string to_hex(digest d) {
   std::string text(32, '0');
@@ -27,4 +27,4 @@ NEAP_FUNC std::optional<digest> from_hex(std::string_view text) {
   return d;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

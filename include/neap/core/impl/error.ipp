@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC error::error(std::source_location at, std::string_view what)
     : std::runtime_error(place(at) + std::string(what)) {}
@@ -23,4 +23,4 @@ NEAP_FUNC void throw_error(std::source_location at, std::initializer_list<detail
   throw error(at, detail::text_of(parts));
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

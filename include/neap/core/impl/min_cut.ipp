@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC void min_cut::cut(std::uint32_t source, std::uint32_t sink) {
   while (find_levels(source, sink)) {
@@ -59,4 +59,4 @@ NEAP_FUNC void min_cut::block(std::uint32_t source, std::uint32_t sink) {
   }
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC void number_set::grow() {
   plain_vector<slot> old(slots_.empty() ? 16 : 2 * slots_.size());
@@ -18,4 +18,4 @@ NEAP_FUNC void number_set::grow() {
     }
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC std::string readable_bytes(double bytes) {
   char const* const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
@@ -30,4 +30,4 @@ NEAP_FUNC std::string readable_percent(double ratio) {
   return text;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 namespace detail {
 
 NEAP_FUNC bool has_number(dtype t, double x) {
@@ -28,4 +28,4 @@ NEAP_FUNC std::string to_string(extents const& s) {
 
 NEAP_FUNC std::string to_string(tensor_type const& t) { return std::string(name_of(t.element)) + to_string(t.dims); }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -7,7 +7,7 @@
 
 #include <charconv>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void text_part::append_to(std::string& s) const {
   switch (kind_) {
@@ -31,4 +31,4 @@ NEAP_FUNC std::string text_of(std::initializer_list<text_part> parts) {
   return text;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

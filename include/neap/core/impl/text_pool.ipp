@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC void text_pool::share() {
   if (own_.size() < 4096 || 4 * own_.size() < shared_size()) return;
@@ -19,4 +19,4 @@ NEAP_FUNC void text_pool::share() {
   own_ = {};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

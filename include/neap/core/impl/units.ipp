@@ -5,10 +5,9 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void refuse_overflow() { throw error("size overflows 64 bits"); }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

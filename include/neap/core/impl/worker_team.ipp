@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC void worker_team::help(unsigned me) {
   for (std::uint32_t met = 0;;) {
@@ -28,4 +28,4 @@ NEAP_FUNC void worker_team::work_through(unsigned me) {
   }
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

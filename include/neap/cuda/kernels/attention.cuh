@@ -38,7 +38,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -239,4 +239,4 @@ void run(Backend& b, attention_grad const& op, kernel_arguments const& a) {
 
 }  // namespace op
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// dq of a tile of queries, or dk and dv of a tile of keys (OfKeys). With own = (q, dy) or (k, v) and other = (k, v) or
 /// (q, dy), both compute s = own.first other.first^T and dp = own.second other.second^T, and add ds other.first and, of
@@ -193,4 +193,4 @@ struct attention_backward {
 #endif
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 inline constexpr int attention_row_threads = 128;
 
@@ -148,4 +148,4 @@ struct attention_backward_by_rows {
 #endif
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

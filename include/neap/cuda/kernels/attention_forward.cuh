@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// y and, if it has data, lse of a tile of 16 * mma_rows * warps queries.
 template <class T, int Width>
@@ -159,4 +159,4 @@ struct attention_forward {
 #endif
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

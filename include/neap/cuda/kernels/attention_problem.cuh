@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// [B, H, rows, columns] with dense rows: row r of head h of batch b begins at data + b * batch + h * head + r * row.
 template <class T>
@@ -104,4 +104,4 @@ struct attention_deltas {
   }
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

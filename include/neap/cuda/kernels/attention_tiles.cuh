@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// How the work is cut for heads of at most Width elements: a warp has `mma_rows` times 16 rows of a tile of its own, and
 /// meets tiles of `others` rows. No tile needs more than 99 KiB of shared memory, what sm_86 and sm_89 have.
@@ -289,4 +289,4 @@ __device__ inline float over_quad(float x, Op const& op) {
 
 #endif
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// One pixel of the result and where its taps are in the source.
 template <class T>
@@ -338,4 +338,4 @@ __device__ void weight_gradient_by_fma<T, Side>::operator()(unsigned char* share
   sums.for_each([&](int row, int column, auto const& neighbours) { result.put(row, column, neighbours, together); });
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -36,7 +36,7 @@
 #include <numeric>
 #include <optional>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -575,9 +575,9 @@ void conv2d_weight_gradient(B& b, tensor_ref const& x, tensor_ref const& dy, ten
                 [&](auto tag) { detail::run_weight_gradient<typename decltype(tag)::type>(b, c, x, dy, dw); });
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 inline bytes_t device_scratch(conv2d const& op, work_context const& c) {
   return neap::detail::conv_forward_scratch(detail::unplaced(c.in[0]), detail::unplaced(c.in[1]),
@@ -626,4 +626,4 @@ void run(B& b, conv2d_grad_weight const& op, kernel_arguments const& a) {
   neap::conv2d_weight_gradient(b, a.in[0], a.in[1], a.out[0], detail::options_of(op));
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

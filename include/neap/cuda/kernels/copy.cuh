@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -173,4 +173,4 @@ void triangle_on_device(B& b, tensor_ref const& out, tensor_ref const& in, std::
   });
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -170,4 +170,4 @@ void map_on_device(B& b, F const& f, std::array<tensor_ref, K> const& out, In co
   }
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

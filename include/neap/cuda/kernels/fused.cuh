@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -261,4 +261,4 @@ void run(B& b, fused const& op, kernel_arguments const& a) {
 
 }  // namespace op
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -12,9 +12,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace neap::inline v0 {
-
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// to = a, a + b, then relu of it, or the gradient of a relu whose result is `gate`; `to` is null where there is no
 /// chain. The sum is rounded to its type, as the operator's is.
@@ -145,4 +143,4 @@ inline std::optional<chains_beside> chains_beside_channels(op::fused_rows const&
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

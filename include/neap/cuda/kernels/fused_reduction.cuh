@@ -15,7 +15,7 @@
 #include <span>
 #include <type_traits>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// The operands of a program that is reduced, along the axes of either kind: its inputs, and x, which is dense, and has no
 /// data if it is not kept. Those that are not there are x.
@@ -192,9 +192,9 @@ inline device_reduction device_reduction_of(op::fused_reduction const& op, tenso
   return {x.dims, reduces.data()};
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 inline bytes_t device_scratch(fused_reduction const& op, work_context const& c) {
   auto const x = op.x_type(c.in);
@@ -225,4 +225,4 @@ void run(B& b, fused_reduction const& op, kernel_arguments const& a) {
   else run_in(type_tag<float>{});
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

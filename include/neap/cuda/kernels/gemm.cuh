@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 template <class Product, class Block>
 inline constexpr bool fits_block =
@@ -168,4 +168,4 @@ __device__ void gemm_by_tf32<T, TransposeA, TransposeB, Side>::operator()(unsign
   sums.for_each([&](int row, int column, auto const& two) { result.put(row, column, two, pairs); });
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

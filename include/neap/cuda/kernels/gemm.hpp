@@ -33,7 +33,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// How a product is cut on a GPU.
 struct cuda_gemm_tiling {
@@ -240,4 +240,4 @@ void cuda_gemm(B& backend, detail::matmul_plan const& plan, cuda_gemm_tiling con
   });
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

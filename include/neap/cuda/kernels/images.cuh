@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -338,4 +338,4 @@ void run(B& b, interpolate_grad const& op, kernel_arguments const& a) {
 
 }  // namespace op
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

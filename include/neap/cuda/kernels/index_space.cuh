@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Quotients of numbers below 2^31, by a product and a shift (Granlund and Montgomery 1994).
 struct quick_divisor {
@@ -163,4 +163,4 @@ NEAP_HD NEAP_INLINE void store_element(std::byte* at, dtype t, C x) {
   });
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Axes that are missing behind have one element.
 inline library_tensor library_tensor_of(tensor_ref const& t) {
@@ -26,4 +26,4 @@ inline bool for_library(std::initializer_list<tensor_ref const*> all) {
   return true;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -324,4 +324,4 @@ void run(B& b, multinomial const& op, kernel_arguments const& a) {
 
 }  // namespace op
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

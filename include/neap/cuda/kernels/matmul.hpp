@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 inline cuda_gemm_tiling tiling_of(matmul_plan const& p, dtype element) {
@@ -89,9 +89,9 @@ void matmul(B& backend, tensor_ref const& a, tensor_ref const& b, tensor_ref con
   detail::make_product(backend, p, detail::tiling_of(p, y.element), y.element, a.data, b.data, y.data, o.accumulate);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 inline bytes_t device_scratch(matmul const& op, work_context const& c) {
   return neap::detail::gemm_scratch(
@@ -137,4 +137,4 @@ void run(B& b, matmul_update<Update> const& op, kernel_arguments const& a) {
       [&](kernel_arguments const& part) { run(b, op.update, part); });
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

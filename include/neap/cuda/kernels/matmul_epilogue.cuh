@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -97,4 +97,4 @@ void run(B& b, matmul_epilogue const& op, kernel_arguments const& a) {
 
 }  // namespace op
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

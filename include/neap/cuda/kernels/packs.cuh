@@ -10,7 +10,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Words (of 4 bytes) [0, Words) of a pack; `Words` is 1, 2 or a multiple of 4, and the address is aligned to so many, 16
 /// bytes at most. By types of CUDA's: the compiler would take a struct of ours apart.
@@ -166,4 +166,4 @@ NEAP_HD NEAP_INLINE C opaque(C x) {
   return x;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -23,7 +23,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -357,4 +357,4 @@ void run(B& b, one_hot const& op, kernel_arguments const& a) {
 
 }  // namespace op
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

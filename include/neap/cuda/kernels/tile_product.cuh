@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 // ---- tensor cores
 //
@@ -350,4 +350,4 @@ __device__ void multiply_along_k(Product& product, unsigned char* shared, int st
   }
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -207,4 +207,4 @@ void run_updates(B& b, std::span<detail::update_call const> calls) {
   }
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC arena::arena(bytes_t bytes) {
   if (bytes == 0) return;
@@ -14,4 +14,4 @@ NEAP_FUNC arena::arena(bytes_t bytes) {
   } catch (std::bad_alloc const&) { throw_error({"arena: the system does not give ", bytes, " bytes"}); }
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

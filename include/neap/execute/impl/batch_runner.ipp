@@ -5,10 +5,10 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC bool lies_in(std::span<std::byte const> memory, void const* p) {
   return reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(memory.data()) < memory.size();
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC std::shared_ptr<compiled_paths> compiled_base::paths_of(std::string const& signature) {
   for (auto key = std::hash<std::string>{}(signature);; ++key) {
@@ -1006,4 +1006,4 @@ NEAP_FUNC std::vector<graph> compiled_base::by_shapes(compiled_call& now, bool k
   return {};
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

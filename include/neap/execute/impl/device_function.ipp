@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC bool calls_on_device::is_refusal(std::exception_ptr const& thrown) {
   if (!thrown) return false;
@@ -139,4 +139,4 @@ NEAP_FUNC void calls_on_device::run_once(compiled_call& now, known_calls& calls,
   }
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

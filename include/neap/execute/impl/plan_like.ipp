@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC bool is_like(op_graph const& a, op_graph const& b) {
   if (a.op_count() != b.op_count() || a.value_count() != b.value_count() || a.storage_count() != b.storage_count() ||
@@ -110,4 +109,4 @@ NEAP_FUNC op_graph resized(op_graph const& planned, op_graph const& from, op_gra
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -11,7 +11,7 @@
 #include <mutex>
 #include <thread>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct spill_file::worker_thread {
   std::mutex mutex;
@@ -101,9 +101,9 @@ NEAP_FUNC digest spill_file::checksum(void const* memory, bytes_t bytes) {
   return d;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC spill_file::~spill_file() {
   {
@@ -149,4 +149,4 @@ NEAP_FUNC char const* spill_file::read(request const& r) {
   return nullptr;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC digest_updater::digest_updater(op_graph& g)
     : g_(g),
@@ -125,4 +125,4 @@ NEAP_FUNC bool digest_updater::update_cones(std::size_t first_new) {
   return true;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC std::string to_text(std::span<dim_link const> links) {
   std::string s;
@@ -44,4 +44,4 @@ NEAP_FUNC void relate_by_text(std::string_view text, dim_context& c) {
   }
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

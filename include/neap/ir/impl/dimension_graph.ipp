@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC plain_vector<dimension_graph::op_link> dimension_graph::collect(op_graph const& g) {
   std::uint32_t nodes = 0;
@@ -136,4 +136,4 @@ NEAP_FUNC dim_member dimension_graph::join(op_graph const& g, op_id o, component
   return m;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -6,7 +6,7 @@
 #include <neap/core/separate_compilation.hpp>
 #include <neap/ir/digests.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC std::uint32_t graph_editor::intern(op::opaque const& x) {
   constexpr std::size_t words = sizeof(op::opaque) / 8;
@@ -525,9 +525,9 @@ NEAP_FUNC void graph_editor::update_digests() {
   digests.settle(old_ops_);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC op_id graph_editor::add_opaque(std::string_view target, op::opaque what, std::span<value_id const> inputs,
                                          std::span<output_rule const> outputs, std::string_view name,
@@ -670,4 +670,4 @@ NEAP_FUNC bool graph_editor::order_updates(plain_vector<std::uint64_t>& pairs) {
   return true;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <string>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Traversals of the owner's graph.
 template <>
@@ -411,4 +411,4 @@ NEAP_FUNC external_image image_of(traits_reader const& owner) { return external_
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

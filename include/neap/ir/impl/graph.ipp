@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC plain_vector<dim_link> op_graph::links(op_id o) const {
   plain_vector<tensor_layout> layouts;
@@ -51,4 +51,4 @@ NEAP_FUNC bool operator==(op_graph const& a, op_graph const& b) {
   return true;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC gradient_context::gradient_context(op_emitter& to, std::span<value_id const> in,
                                              std::span<value_id const> out, std::span<value_id const> out_gradient,
@@ -83,10 +83,9 @@ NEAP_FUNC std::vector<value_id> gradient_context::add(operator_view op, std::spa
   return to_.emit(op, in);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC work streaming_work(work_context const& c, double flops_per_element) {
   work w;
@@ -119,4 +118,4 @@ NEAP_FUNC void check_rules(shape_context const& c, void (*relate)(void const*, d
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

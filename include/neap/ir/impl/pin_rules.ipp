@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC void add_pins(graph_editor& edit, pin_rule const& rule) {
   auto const& g = edit.graph();
@@ -36,4 +36,4 @@ NEAP_FUNC void add_pins(graph_editor& edit, pin_rule const& rule) {
   if (!found) refuse("no op or value matches \"" + rule.pattern + "\"");
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC std::optional<pin> pin_of(std::string_view name) {
   for (std::size_t i = 0; i < pin_names.size(); ++i)
@@ -20,4 +20,4 @@ NEAP_FUNC std::string to_string(pin_set pins) {
   return s;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC std::vector<op_id> kahn_order(op_edges const& e) {
   auto const n = e.op_count();
@@ -116,4 +116,4 @@ NEAP_FUNC table<op_id, std::uint32_t> depths(op_edges const& e) {
   return depth;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

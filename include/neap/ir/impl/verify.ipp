@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What verify() does, one member function a group of invariants; the groups before make the later ones safe to ask.
 class graph_checker {
@@ -358,4 +358,4 @@ class graph_checker {
 
 NEAP_FUNC status verify(op_graph const& g) { return graph_checker(g).run(); }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -3,7 +3,7 @@
 
 #include <neap/ir/operators/movement.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 struct neg : scalar_function<1, false> {
   static constexpr std::string_view name = "neg";
@@ -44,7 +44,7 @@ inline value_id product(gradient_context& c, value_id a, value_id b) { return c.
 inline value_id difference(gradient_context& c, value_id a, value_id b) { return c.emit(sub{}, {a, b}); }
 }  // namespace detail
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/arithmetic.ipp>

@@ -8,7 +8,7 @@
 
 #include <concepts>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 /// [B, H, T, D] whose elements lie in [B, T, H, D] order, so that joining the heads is a view.
@@ -57,7 +57,7 @@ void run(Backend& b, attention const& op, kernel_arguments const& a);
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, attention_grad const& op, kernel_arguments const& a);
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/attention.ipp>

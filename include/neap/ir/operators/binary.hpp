@@ -4,7 +4,7 @@
 #include <neap/ir/operators/movement.hpp>
 #include <neap/ir/operators/unary.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 struct div : scalar_function<2, true> {
   static constexpr std::string_view name = "div";
@@ -105,7 +105,7 @@ struct pow_op : scalar_function<2, true> {
   void gradient(gradient_context& c) const;
 };
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/binary.ipp>

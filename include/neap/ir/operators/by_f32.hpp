@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0::op::detail {
+namespace neap { inline namespace v0 { namespace op::detail {
 
 /// Which arguments have samples along axis 0: all but these.
 struct shared_arguments {
@@ -60,7 +60,7 @@ bytes_t widened_workspace(work_context const& c, shared_arguments shared, Own co
   return w.bytes() + own(w.context());
 }
 bytes_t widened_workspace(work_context const& c, shared_arguments shared = {});
-}  // namespace neap::inline v0::op::detail
+}}}  // namespace neap::v0::op::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/by_f32.ipp>

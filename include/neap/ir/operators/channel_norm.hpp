@@ -6,7 +6,7 @@
 #include <neap/ir/operators/reduction.hpp>
 #include <neap/ir/operators/row_norm.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 void require_channels(shape_context& c, int i);
@@ -132,7 +132,7 @@ void run(Backend& b, group_norm const& op, kernel_arguments const& a);
 template <class Backend>
 void run(Backend& b, group_norm_grad const& op, kernel_arguments const& a);
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/channel_norm.ipp>

@@ -13,7 +13,7 @@
 #include <span>
 #include <string_view>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 struct copy;
 struct sum_to;
@@ -105,7 +105,7 @@ struct scalar_function {
   }
 };
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/common.ipp>

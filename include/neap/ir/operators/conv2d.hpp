@@ -11,7 +11,7 @@
 
 #include <concepts>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 template <class Op>
@@ -112,7 +112,7 @@ void run(Backend& b, conv2d_grad_input const& op, kernel_arguments const& a);
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, conv2d_grad_weight const& op, kernel_arguments const& a);
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/conv2d.ipp>

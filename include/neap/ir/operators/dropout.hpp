@@ -6,7 +6,7 @@
 
 #include <neap/ir/operators/update.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 #define NEAP_DROPOUT_FACETS(self)                                                                    \
   static constexpr bool elementwise = true, random = true;                                           \
@@ -50,4 +50,4 @@ void run(Backend& b, dropout const& op, kernel_arguments const& a);
 template <class Backend>
 void run(Backend& b, dropout_grad const& op, kernel_arguments const& a);
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

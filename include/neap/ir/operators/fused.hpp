@@ -24,7 +24,7 @@
 #include <string>
 #include <string_view>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 
@@ -148,7 +148,7 @@ std::string to_string(fused const& p);
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, fused const& op, kernel_arguments const& a);
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/fused.ipp>

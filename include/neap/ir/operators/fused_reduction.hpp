@@ -26,7 +26,7 @@
 #include <string>
 #include <type_traits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A reduction. The numbers are an attribute of op::fused_reduction.
 enum class reduction_function : std::int64_t { sum, mean, max_reduce, min_reduce, sum_to, count };
@@ -111,7 +111,7 @@ void run(Backend& b, fused_reduction const& op, kernel_arguments const& a);
 
 }  // namespace op
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/fused_reduction.ipp>

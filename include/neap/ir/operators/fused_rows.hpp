@@ -28,7 +28,7 @@
 #include <string>
 #include <type_traits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A function of rows or channels. The numbers are an attribute of op::fused_rows.
 enum class row_function : std::int64_t {
@@ -185,7 +185,7 @@ void run(Backend& b, fused_rows const& op, kernel_arguments const& a);
 
 }  // namespace op
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/fused_rows.ipp>

@@ -7,7 +7,7 @@
 
 #include <concepts>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 void require_images(shape_context& c, int i);
@@ -156,7 +156,7 @@ void run(Backend& b, interpolate const& op, kernel_arguments const& given);
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, interpolate_grad const& op, kernel_arguments const& given);
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/image.ipp>

@@ -7,7 +7,7 @@
 #include <neap/ir/operators/row_norm.hpp>
 #include <neap/ir/operators/softmax.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 void require_targets(shape_context& c, int logits, int targets);
@@ -175,7 +175,7 @@ struct huber {
   void gradient(gradient_context& c) const;
 };
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/loss.ipp>

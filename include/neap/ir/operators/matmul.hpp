@@ -5,7 +5,7 @@
 
 #include <concepts>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 /// A tensor without an address, to ask a kernel for its workspace.
@@ -38,7 +38,7 @@ struct matmul {
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, matmul const& op, kernel_arguments const& a);
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/matmul.ipp>

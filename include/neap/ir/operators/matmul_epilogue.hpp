@@ -22,7 +22,7 @@
 #include <cstdint>
 #include <span>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What follows a product. The numbers are an attribute of op::matmul_epilogue.
 enum class epilogue : std::int64_t { bias, bias_relu, bias_gelu, gelu_grad, sums_of_a, sums_of_b, gelu_grad_sums };
@@ -76,7 +76,7 @@ void run(Backend& b, matmul_epilogue const& op, kernel_arguments const& a);
 
 }  // namespace op
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/matmul_epilogue.ipp>

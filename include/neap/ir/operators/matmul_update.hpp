@@ -12,12 +12,12 @@
 #include <cstddef>
 #include <span>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 struct gemm_parts;
 struct gemm_shape;
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 template <class Update>
 struct matmul_update;
@@ -127,7 +127,7 @@ struct matmul_update {
 template <std::same_as<host_backend> Backend, class Update>
 void run(Backend& b, matmul_update<Update> const& op, kernel_arguments const& a);
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/matmul_update.ipp>

@@ -5,7 +5,7 @@
 #include <neap/core/span_of.hpp>
 #include <neap/ir/operators/common.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 /// x -> x, dense, in a storage of its own.
 struct copy {
@@ -216,7 +216,7 @@ concept view_operator = std::is_same_v<Op, reshape> || std::is_same_v<Op, permut
 template <class Backend, view_operator Op>
 void run(Backend&, Op const&, kernel_arguments const&);
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/movement.ipp>

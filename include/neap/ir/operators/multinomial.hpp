@@ -4,7 +4,7 @@
 
 #include <neap/ir/operators/update.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 /// weights [..., k], step -> `count` places of the last axis, drawn by the weights: [..., count] of i64.
 struct multinomial {
@@ -30,7 +30,7 @@ struct multinomial {
 template <class Backend>
 void run(Backend& b, multinomial const& op, kernel_arguments const& a);
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/multinomial.ipp>

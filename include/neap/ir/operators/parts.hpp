@@ -7,7 +7,7 @@
 
 #include <neap/ir/operators/binary.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 /// -> a tensor in which nothing has been written yet. It costs nothing and is never run; its elements have no values
 /// until they are placed.
@@ -52,7 +52,7 @@ struct combine_into {
 template <class Backend>
 void run(Backend& b, combine_into const& op, kernel_arguments const& a);
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/parts.ipp>

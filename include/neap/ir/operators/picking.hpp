@@ -3,11 +3,11 @@
 
 #include <neap/ir/operators/binary.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 struct numbered_sums;
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 void require_places(shape_context& c, int i);
@@ -145,7 +145,7 @@ struct topk {
 template <class Backend>
 void run(Backend& b, topk const& op, kernel_arguments const& a);
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/picking.ipp>

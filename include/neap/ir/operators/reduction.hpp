@@ -7,7 +7,7 @@
 
 #include <span>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 
@@ -124,7 +124,7 @@ struct cumsum {
 template <class Backend>
 void run(Backend& b, cumsum const& op, kernel_arguments const& a);
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/reduction.ipp>

@@ -5,7 +5,7 @@
 #include <neap/ir/operators/binary.hpp>
 #include <neap/ir/operators/movement.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 shape without_last(shape s);
@@ -82,7 +82,7 @@ void run(Backend& b, rms_norm const& op, kernel_arguments const& a);
 template <class Backend>
 void run(Backend& b, rms_norm_grad const&, kernel_arguments const& a);
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/row_norm.ipp>

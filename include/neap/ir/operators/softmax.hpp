@@ -4,7 +4,7 @@
 #include <neap/ir/operators/binary.hpp>
 #include <neap/ir/operators/movement.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 /// Facets of a function of whole rows of N tensors of one type.
@@ -62,7 +62,7 @@ void run(Backend& b, softmax_grad const&, kernel_arguments const& a);
 template <class Backend>
 void run(Backend& b, log_softmax_grad const&, kernel_arguments const& a);
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/softmax.ipp>

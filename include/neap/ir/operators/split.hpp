@@ -5,7 +5,7 @@
 #include <neap/core/span_of.hpp>
 #include <neap/ir/operators/movement.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 /// x -> views of `parts` equal parts of an axis, in order.
 struct split {
@@ -20,7 +20,7 @@ struct split {
 template <class Backend>
 void run(Backend&, split const&, kernel_arguments const&);
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/split.ipp>

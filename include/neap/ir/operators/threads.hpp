@@ -3,11 +3,11 @@
 // (with the same result: none of ours depends on threads).
 #pragma once
 
-namespace neap::inline v0::op::detail {
+namespace neap { inline namespace v0 { namespace op::detail {
 
 int planned_threads();
 
-}  // namespace neap::inline v0::op::detail
+}}}  // namespace neap::v0::op::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/threads.ipp>

@@ -6,7 +6,7 @@
 
 #include <neap/ir/operator.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 /// x -> handle. The handle's type is x's, its storage is on the host's side (0 device bytes).
 struct store {
@@ -33,7 +33,7 @@ struct load {
   work cost(work_context const& c) const { return {0, 0, detail::touched_bytes(c.out[0])}; }
 };
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/transfer.ipp>

@@ -22,7 +22,7 @@
 #include <neap/core/math.hpp>
 #include <neap/ir/operators/arithmetic.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 /// v * scale + shift, for gradient rules.
@@ -658,7 +658,7 @@ struct pow_scalar {
   void gradient(gradient_context& c) const { c.give(0, c.emit(pow_scalar_grad{value}, {c.grad(), c.in(0)})); }
 };
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/unary.ipp>

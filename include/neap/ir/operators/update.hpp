@@ -8,7 +8,7 @@
 
 #include <neap/ir/operators/binary.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 /// Weight, gradient and floating states have one shape.
@@ -281,7 +281,7 @@ struct scale_by {
 template <class Backend>
 void run(Backend& b, scale_by const&, kernel_arguments const& a);
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/ir/operators/impl/update.ipp>

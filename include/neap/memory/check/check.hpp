@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -58,7 +58,7 @@ std::size_t colliding_fixed_record(memory_problem const& p, std::size_t i);
 /// claimed bound. A plan without offsets has nothing to be wrong. O(n log n) time, O(n) memory.
 status verify(memory_problem const& p, memory_plan const& plan);
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/memory/check/impl/check.ipp>

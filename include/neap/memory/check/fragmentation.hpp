@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// From `moment` up to the next point: bytes in use, and the end of the highest of them.
 struct fragmentation_point {
@@ -150,4 +150,4 @@ fragmentation_report fragmentation(plan<G> const& p) {
   return fragmentation(r.records, r.placed);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

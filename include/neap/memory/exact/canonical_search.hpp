@@ -35,7 +35,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 struct section_load {
   std::int64_t load;       // unplaced bytes
@@ -177,7 +177,7 @@ class canonical_search final : public placement_search {
   bool hopeless_ = false;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/memory/exact/impl/canonical_search.ipp>

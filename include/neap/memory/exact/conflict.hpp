@@ -10,7 +10,7 @@
 #include <numeric>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The plan of `exact` at `capacity`; if it is infeasible, `conflict` names records that together do not fit, and of
 /// which none can be left out (as far as the budget, which holds for each question, can prove). Up to O(n) searches of
@@ -38,4 +38,4 @@ inline memory_plan explain_infeasible(memory_problem const& p, std::int64_t capa
   return plan;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// One conflict set at work, and reasons by number: a search that goes back writes over those behind.
 class conflict_sets {
@@ -71,4 +71,4 @@ class conflict_sets {
   std::vector<std::uint64_t> placements_;  // of each reason, a bit a record
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// One side: the floor, how many bytes above it may be wasted, and sums of sizes, ascending, from 0.
 struct contact_side {
@@ -43,4 +43,4 @@ inline std::int64_t least_contact_height(contact_side const& a, contact_side con
   return none;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

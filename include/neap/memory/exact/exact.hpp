@@ -19,7 +19,7 @@
 #include <optional>
 #include <utility>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 struct exact_placing;
@@ -112,7 +112,7 @@ struct exact {
   memory_plan limited(memory_plan plan, bool impossible = false) const;
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/memory/exact/impl/exact.ipp>

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Of a pair of values.
 constexpr std::uint64_t hash_of(std::uint64_t a, std::uint64_t b) {
@@ -74,4 +74,4 @@ class failed_states {
   std::size_t count_ = 0;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

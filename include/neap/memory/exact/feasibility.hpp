@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Whether all records fit below a capacity. `unknown`: the search ended early.
 enum class feasibility : std::uint8_t { yes, no, unknown };
@@ -69,4 +69,4 @@ class placement_search {
   std::int64_t nodes_ = 0;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

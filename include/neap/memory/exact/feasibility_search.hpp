@@ -25,9 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
-
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Nodes of a search of so many records without a failure, and some.
 constexpr std::int64_t nodes_of_descent(std::size_t records) {
@@ -176,7 +174,7 @@ class feasibility_search {
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/memory/exact/impl/feasibility_search.ipp>

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 struct search_frame {
   static constexpr std::uint32_t none = 0xffffffffu;
@@ -91,4 +91,4 @@ class search_runs {
   std::int64_t number_ = 0, length_ = 0, end_ = 0;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

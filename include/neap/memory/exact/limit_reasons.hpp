@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 struct limit_entry {
   std::int64_t limit;  // an offset proved to be the least still possible
@@ -128,7 +128,7 @@ class limit_reasons {
   conflict_sets sets_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/memory/exact/impl/limit_reasons.ipp>

@@ -13,7 +13,7 @@
 #include <numeric>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 struct packing_problem {
   std::vector<std::int64_t> size;       // rounded up to the grain
@@ -75,7 +75,7 @@ void find_twins(packing_problem& p);
 packing_problem packing_problem_of(memory_problem const& p, std::vector<std::uint32_t> const& records,
                                    std::int64_t unit);
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/memory/exact/impl/packing_problem.ipp>

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// A record that may lie on a plateau's floor, and the sections of its life.
 struct floor_option {
@@ -62,4 +62,4 @@ inline std::uint32_t plateau_tiling::find(plain_vector<floor_option> const& opti
   return end;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Each technique of the search can be switched off, so that its worth can be measured. Off never changes an answer.
 struct search_tricks {
@@ -67,4 +67,4 @@ struct exact_policy {
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

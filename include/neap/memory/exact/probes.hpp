@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// A value: a copy can learn supposed answers, to see what would be asked then.
 class capacity_walk {
@@ -100,7 +100,7 @@ class probes_ahead {
   std::size_t next_ = 0;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/memory/exact/impl/probes.ipp>

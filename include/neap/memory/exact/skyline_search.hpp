@@ -38,7 +38,7 @@
 #include <numeric>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 struct skyline_entry {
   std::int64_t limit;  // proved
@@ -251,7 +251,7 @@ class skyline_search final : public placement_search {
   bool failing_ = false, hopeless_ = false;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/memory/exact/impl/skyline_search.ipp>

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// The least offsets at which all unsupported records can lie, at once: record on record, down to a supported one
 /// (Dijkstra's algorithm, from those). Lifted one by one to the lowest top beneath, two small records may lift each other
@@ -49,4 +49,4 @@ class unsupported_records {
   plain_vector<std::uint32_t> unsettled_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

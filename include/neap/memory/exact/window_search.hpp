@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 class window_search {
  public:
@@ -231,7 +231,7 @@ class window_search {
   std::int64_t work_ = 0, decisions_made_ = 0;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/memory/exact/impl/window_search.ipp>

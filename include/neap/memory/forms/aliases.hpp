@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// A record that may be a view: of the bytes [begin, begin + size) of record `alias_of`, which may be a view itself.
 struct alias_record : usage_record {
@@ -131,4 +131,4 @@ memory_plan plan_with_aliases(Range const& records, Planner const& planner) {
   }
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

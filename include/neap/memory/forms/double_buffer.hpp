@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Lets the filling of each record of a sequence begin when the use of the one `depth` - 1 places before it begins
 /// (depth 2: double buffering), by moving `lower` back. `sequence` holds indices in order of use; the first ones keep
@@ -28,4 +28,4 @@ constexpr void run_ahead(std::span<usage_record> records, std::span<std::size_t 
   }
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

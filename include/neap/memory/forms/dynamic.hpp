@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// bytes(symbol) = base + slope * symbol
 struct affine_size {
@@ -140,4 +140,4 @@ constexpr dynamic_plan plan_dynamic(std::span<dynamic_record const> given, std::
   return best;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

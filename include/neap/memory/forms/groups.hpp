@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -108,4 +108,4 @@ memory_plan plan_with_groups(Range const& records, Planner const& planner) {
   }
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

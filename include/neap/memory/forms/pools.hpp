@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct memory_pool {
   std::int64_t capacity = std::numeric_limits<std::int64_t>::max();  ///< bytes
@@ -311,4 +311,4 @@ pooled_plan plan_pools(Range const& records, std::span<memory_pool const> pools,
                             exact_limit);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::aitemplate {
+namespace neap { inline namespace v0 { namespace aitemplate {
 
 using index = std::int32_t;
 inline constexpr index nowhere = -1;
@@ -263,4 +263,4 @@ inline result<planned> plan_memory(graph const& g, options const& how = {}) {
   return out;
 }
 
-}  // namespace neap::inline v0::aitemplate
+}}}  // namespace neap::v0::aitemplate

@@ -19,7 +19,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Largest first by size * conflicts^(degree_eighths / 8) * load^load_power: conflicts are the records alive together
 /// with it, load the largest load that it lives through, as a part of the bound. Ties to the earlier record.
@@ -169,4 +169,4 @@ struct first_fit {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 class free_space {
   struct byte_range {
@@ -122,4 +122,4 @@ class free_space {
   plain_vector<cursor> asked_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

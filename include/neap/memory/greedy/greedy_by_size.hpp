@@ -13,7 +13,7 @@
 #include <numeric>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -123,4 +123,4 @@ struct naive {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

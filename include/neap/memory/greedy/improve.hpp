@@ -24,7 +24,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Whether work that can end early is to end; never, without a function.
 struct early_end {
@@ -215,4 +215,4 @@ constexpr void improve_plan(memory_problem const& p, memory_plan& plan, improve_
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

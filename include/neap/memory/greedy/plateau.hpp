@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -221,4 +221,4 @@ struct lowest_plateaus {
   }
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

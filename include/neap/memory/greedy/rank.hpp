@@ -12,7 +12,7 @@
 #include <numeric>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// What a record is ranked by. `total`: the largest load it lives through. `width`: how long it lives.
 /// `area`: size times width. `lower`: earliest first.
@@ -87,4 +87,4 @@ constexpr std::vector<std::int64_t> totals(sectioned const& s, std::vector<std::
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

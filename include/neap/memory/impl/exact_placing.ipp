@@ -9,8 +9,7 @@
 
 #include <algorithm>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC memory_plan exact_placing::operator()(memory_problem const& p) const {
   constexpr std::int64_t most_records = 3000;  // the search keeps all records at each of its levels
@@ -35,4 +34,4 @@ NEAP_FUNC memory_plan exact_placing::operator()(memory_problem const& p) const {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

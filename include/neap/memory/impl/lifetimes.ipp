@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC lifetime_records lifetimes(flow_facts const& facts, schedule const& order, simulation const& result) {
   lifetime_records l;
@@ -47,4 +47,4 @@ NEAP_FUNC lifetime_records lifetimes(flow_facts const& facts, schedule const& or
   return l;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC std::vector<transfer_wait> transfer_waits(flow_facts const& facts, schedule const& order,
                                                     simulation const& s) {
@@ -36,4 +35,4 @@ NEAP_FUNC std::vector<transfer_wait> transfer_waits(flow_facts const& facts, sch
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

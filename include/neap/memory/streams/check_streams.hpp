@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The first fault of a plan as one line, or nothing if it is right: one offset a record, none negative, aligned, fixed
 /// offsets kept, records share bytes only where each part of one has ended when a part of the other begins, every
@@ -66,4 +66,4 @@ inline status verify(stream_problem const& p, stream_plan const& planned) {
   return {};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct pooled_stream_plan {
   pooled_plan plan;
@@ -94,4 +94,4 @@ inline pooled_stream_plan plan_pools(stream_problem const& p, std::span<memory_p
   return out;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -24,7 +24,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// Between two parts of a life, as clocks.
 struct stream_gap {
@@ -223,4 +223,4 @@ struct stream_plan {
       waits;  ///< hand-overs across streams that the offsets make use of; with gaps also to and fro
 };
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct stream_options {
   /// The plan's cost is its arena and this much for each wait; no_hand_over: bytes are never shared across streams.
@@ -358,4 +358,4 @@ inline stream_plan plan_streams(stream_problem const& p, stream_options options 
   return out;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

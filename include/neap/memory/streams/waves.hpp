@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct wave_schedule {
   std::vector<std::uint32_t> step_of;  ///< by position of the order
@@ -126,4 +126,4 @@ result<wave_plan> plan_in_waves(flow_facts const& facts, schedule const& order, 
   return out;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <limits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// softmax(scale q k^T) v by heads: q (b, h, t, d), k (b, n, s, d), v (b, n, s, e) -> (b, h, t, e); n divides h, and each
 /// head of keys serves h / n heads of queries. A scale of 0 means 1 / sqrt(d). {.causal = true}: the queries are the last t
@@ -28,7 +28,7 @@ tensor plain_attention(tensor const& q, tensor const& k, tensor const& v, op::at
 tensor masked_attention(tensor const& q, tensor const& k, tensor const& v, tensor const& mask, op::attention how = {},
                         double dropped = 0, std::source_location at = std::source_location::current());
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/functions/impl/attention.ipp>

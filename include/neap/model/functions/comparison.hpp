@@ -6,7 +6,7 @@
 #include <neap/ir/operators/binary.hpp>
 #include <neap/model/apply.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -77,7 +77,7 @@ tensor xor_operands(operand const& a, operand const& b);
 inline tensor not_operand(operand const& a) { return logical_not(a.get(), a.at()); }
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/functions/impl/comparison.ipp>

@@ -9,7 +9,7 @@
 
 #include <string>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 struct conv1d_form {
   std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
@@ -57,7 +57,7 @@ tensor conv_transpose2d(tensor const& x, tensor const& weight, tensor const& bia
 tensor conv_transpose1d(tensor const& x, tensor const& weight, tensor const& bias, conv_transpose1d_form how = {},
                         std::source_location at = std::source_location::current());
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/functions/impl/convolution.ipp>

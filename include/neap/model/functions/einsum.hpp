@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -100,7 +100,7 @@ tensor einsum(std::string_view equation, T const& a, T const& b, T const& c,
   return einsum(equation, std::vector<tensor>{a, b, c}, at);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/functions/impl/einsum.ipp>

@@ -10,7 +10,7 @@
 #include <neap/model/functions/comparison.hpp>
 #include <neap/model/functions/movement.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -74,7 +74,7 @@ tensor pow(tensor const& x, double p, std::source_location at = std::source_loca
 tensor add(tensor const& a, tensor const& b, std::source_location at = std::source_location::current());
 tensor mul(tensor const& a, tensor const& b, std::source_location at = std::source_location::current());
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/functions/impl/elementwise.ipp>

@@ -6,7 +6,7 @@
 #include <neap/ir/operators/image.hpp>
 #include <neap/model/functions/movement.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The largest element, or the mean, of each window.
 tensor max_pool2d(tensor const& x, op::max_pool2d how = {}, std::source_location at = std::source_location::current());
@@ -37,7 +37,7 @@ tensor batch_norm(tensor const& x, tensor const& weight, tensor const& bias, ten
 tensor group_norm(tensor const& x, tensor const& weight, tensor const& bias, std::int64_t groups, double epsilon = 1e-5,
                   std::source_location at = std::source_location::current());
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/functions/impl/images.ipp>

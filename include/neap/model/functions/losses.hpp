@@ -11,7 +11,7 @@
 #include <neap/model/functions/picking.hpp>
 #include <neap/model/functions/reduction.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 tensor reduced_loss(tensor const& losses, loss_reduction how);
@@ -62,7 +62,7 @@ tensor l1_loss(tensor const& x, tensor const& y, loss_reduction how = loss_reduc
 tensor nll_loss(tensor const& log_probabilities, tensor const& targets, std::int64_t ignored = -100,
                 loss_reduction how = loss_reduction::mean, std::source_location at = std::source_location::current());
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/functions/impl/losses.ipp>

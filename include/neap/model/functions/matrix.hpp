@@ -5,7 +5,7 @@
 #include <neap/model/functions/elementwise.hpp>
 #include <neap/model/functions/movement.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 /// x itself if the last two axes are a matrix that a kernel can read, else a copy.
@@ -20,7 +20,7 @@ tensor matmul(tensor const& a, tensor const& b, op::matmul how = {},
 tensor linear(tensor const& x, tensor const& weight, tensor const& bias,
               std::source_location at = std::source_location::current());
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/functions/impl/matrix.ipp>

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <vector>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// x itself if its elements follow one another in row-major order, else a copy whose elements do.
 tensor contiguous(tensor const& x, std::source_location at = std::source_location::current());
@@ -83,7 +83,7 @@ tensor eye(std::int64_t rows, std::int64_t columns = -1, dtype element = dtype::
 tensor fill(shape const& dims, double value, dtype element = dtype::f32,
             std::source_location at = std::source_location::current());
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/functions/impl/movement.ipp>

@@ -7,7 +7,7 @@
 #include <neap/model/axis_list.hpp>
 #include <neap/model/functions/rows.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// table (rows, d), ids (...) of i64 -> (..., d)
 tensor embedding(tensor const& table, tensor const& ids, std::source_location at = std::source_location::current());
@@ -53,7 +53,7 @@ ordered sort(tensor const& x, std::int64_t axis = -1, bool descending = false,
 tensor arg_sort(tensor const& x, std::int64_t axis = -1, bool descending = false,
                 std::source_location at = std::source_location::current());
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/functions/impl/picking.ipp>

@@ -6,7 +6,7 @@
 #include <neap/model/functions/elementwise.hpp>
 #include <neap/model/functions/movement.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 /// The number of the running step, as a tensor that the program increments before it is first read: training counts
 /// from 1.
@@ -70,7 +70,7 @@ struct multinomial_form {
 tensor multinomial(tensor const& weights, std::int64_t count = 1, multinomial_form const& how = {},
                    std::source_location at = std::source_location::current());
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/functions/impl/random.ipp>

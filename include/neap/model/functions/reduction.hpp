@@ -10,7 +10,7 @@
 
 #include <limits>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 tensor sum(tensor const& x, axis_list const& axes = {}, bool keepdim = false,
            std::source_location at = std::source_location::current());
@@ -66,7 +66,7 @@ tensor cosine_similarity(tensor const& given_a, tensor const& given_b, std::int6
 tensor stddev(tensor const& given, axis_list const& axes = {}, variance_form how = {},
               std::source_location at = std::source_location::current());
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/functions/impl/reduction.ipp>

@@ -6,7 +6,7 @@
 #include <neap/ir/operators/softmax.hpp>
 #include <neap/model/functions/movement.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 /// x itself if the elements of each row follow one another, else a copy.
@@ -31,7 +31,7 @@ tensor cross_entropy_loss(tensor const& logits, tensor const& targets, std::int6
 /// The mean of (x - y)^2.
 tensor mse_loss(tensor const& x, tensor const& y, std::source_location at = std::source_location::current());
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/functions/impl/rows.ipp>

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC std::vector<tensor> run_eagerly(operator_view op, std::span<tensor const> in, std::source_location at) {
   auto& context = eager_context::current();
@@ -170,10 +169,9 @@ NEAP_FUNC std::vector<tensor> apply_in(precision_scope& p, operator_view op, std
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC std::vector<tensor> apply_as_given(operator_view op, std::span<tensor const> in, std::source_location at) {
   if (auto* t = tracer::active()) {
@@ -201,4 +199,4 @@ NEAP_FUNC bool may_meet(dtype a, dtype b) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

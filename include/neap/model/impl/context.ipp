@@ -5,16 +5,15 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC eager_context::~eager_context() {
   if (active() == this) active() = outer_;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC bool is_in_program(std::source_location const& at) {
   constexpr std::string_view here = std::source_location::current().file_name(), name = "model/impl/context.ipp";
@@ -32,9 +31,9 @@ NEAP_FUNC std::string named_by_function(std::string_view text, std::string_view 
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC eager_context& eager_context::current() {
   if (auto* c = active()) return *c;
@@ -87,10 +86,9 @@ NEAP_FUNC std::uint64_t context_access::next_order() {
   return recorded.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC mode_scope::mode_scope(bool recording, bool training)
     : context_(eager_context::current()),
@@ -98,9 +96,9 @@ NEAP_FUNC mode_scope::mode_scope(bool recording, bool training)
       training_(std::exchange(context_.training_, training)) {}
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC place_scope::place_scope(std::source_location const& at, char const* function)
     : context_(eager_context::current()),
@@ -115,4 +113,4 @@ NEAP_FUNC caller_scope::caller_scope(std::source_location const& at)
   if (detail::is_in_program(at)) context_.caller_ = &at;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC std::string join_path(std::string const& path, std::string_view name) {
   return path.empty() ? std::string(name) : path + "." + std::string(name);
@@ -16,4 +15,4 @@ NEAP_FUNC std::string join_path(std::string const& path, std::size_t number) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -9,8 +9,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void draw_four(initialiser const& i, bool fine, std::uint64_t counter, double* out) {
   auto const bits = philox{i.seed}(counter, i.stream);
@@ -56,9 +55,9 @@ T rounded_within(double x, double low, double high) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC initialiser initialiser::fan_in(std::int64_t n) {
   double const bound = 1 / std::sqrt(static_cast<double>(n > 0 ? n : 1));
@@ -91,4 +90,4 @@ NEAP_FUNC void write_initial(void* at, dtype element, std::int64_t count, initia
   });
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,11 +5,11 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC kernel_function<host_backend> host_kernel(operator_facets const& f) {
   if (detail::kernels_by_operator || f.kernel) return f.kernel();
   return f.standard_row < 0 ? nullptr : detail::standard_kernels()[static_cast<std::size_t>(f.standard_row)];
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -9,8 +9,7 @@
 #include <mutex>
 #include <vector>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// The recordings under way.
 struct watched_recordings {
@@ -62,4 +61,4 @@ NEAP_FUNC computation_listener*& computation_listener::active() {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

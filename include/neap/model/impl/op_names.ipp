@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void op_names::set_module(void const* object, void const* type, std::string const& path) {
   known_ = true;
@@ -82,9 +82,9 @@ NEAP_FUNC op_names::named_op op_names::place(op_graph const& g, op_id o) const {
   return made;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC std::string op_names::parent(std::string const& path) {
   auto const dot = path.rfind('.');
@@ -133,4 +133,4 @@ NEAP_FUNC bool op_names::is_in_current(std::size_t op) const {
   return false;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

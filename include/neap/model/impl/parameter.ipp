@@ -9,8 +9,7 @@
 #include <atomic>
 #include <vector>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC tensor make_owned(tensor_type const& t, initialiser const& first, role r, std::source_location at) {
   return make_leaf(make_storage(t, first, r, at), tensor_layout::dense(t), r == role::weight);
@@ -100,13 +99,13 @@ NEAP_FUNC tensor converted_owned(tensor const& from, dtype t, std::source_locati
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor constant(tensor const& t) {
   if (!t.is_empty() && !t.is_traced() && t.storage()->role() == role::activation) t.storage()->set_role(role::constant);
   return t;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void tensor_visitor::enter(void const* address, void const* type, std::string const& path) const {
   if (object) object(f, address, type, path);
@@ -58,4 +57,4 @@ NEAP_FUNC void initialise_all(model_ref model, std::uint64_t seed) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor pinned(tensor const& t, pin_set pins, std::source_location at) {
   if (auto* trace = tracer::active(); trace && t.is_traced()) {
@@ -33,4 +33,4 @@ NEAP_FUNC pin_scope::~pin_scope() {
   if (trace_ && tracer::active() == trace_) trace_->restore_pins(before_);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

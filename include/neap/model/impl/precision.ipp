@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void require_low(dtype t, std::string_view who, std::source_location at) {
   if (!is_low(t) && t != dtype::f32)
@@ -14,9 +13,9 @@ NEAP_FUNC void require_low(dtype t, std::string_view who, std::source_location a
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor precision_scope::find(tensor const& t, dtype to) const {
   if (!is_kept(t)) return {};
@@ -32,9 +31,9 @@ NEAP_FUNC void precision_scope::keep(tensor const& t, tensor const& cast) {
       {t, cast, trace ? trace->value(t) : nothing<value_id>, t.storage()->version(), context_access::is_recording()});
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC precision_scope::precision_scope(dtype low, std::source_location at)
     : context_(eager_context::current()),
@@ -63,14 +62,13 @@ NEAP_FUNC bool precision_scope::is_same(kept_cast const& c, tensor const& t) {
   return !c.cast.is_traced() && c.version == t.storage()->version();
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void same_precision::enter(std::optional<precision_scope>& scope) const {
   if (low_) scope.emplace(*low_);
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

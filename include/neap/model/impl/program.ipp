@@ -6,7 +6,7 @@
 #include <neap/core/separate_compilation.hpp>
 #include <neap/model/apply.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC bool is_owned(tensor const& x) {
   if (x.is_traced()) return false;
@@ -32,4 +32,4 @@ NEAP_FUNC void name_tensors(tracer& t, model_ref model) {
   model.visit({&t, name, enter});
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC sample_form::sample_form(sample_ref sample) : type_(sample.type()) {
   sample.each_part([&](std::string const& path, plain_bits b, void const* x) {
@@ -41,4 +41,4 @@ NEAP_FUNC std::string sample_form::sentence(std::size_t k, std::string const& pa
        ", and the program was made with that: what changes from batch to batch is a tensor, or no part of the batch"});
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -5,16 +5,15 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC scope::~scope() {
   if (trace_) detail::leave_scope(*trace_);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC name_scope::name_scope(std::string const& name) : trace_(context_access::trace()) {
   if (trace_) enter_name(*trace_, name);
@@ -25,4 +24,4 @@ NEAP_FUNC name_scope::~name_scope() {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

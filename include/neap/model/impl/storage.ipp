@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void recording_watch::report(tensor_storage const& s) { report(&s, s.recorded().capture, false); }
 
@@ -43,9 +43,9 @@ NEAP_FUNC void tensor_storage::allocate(initialiser const& first) {
   write_initial(data_, type_.element, type_.count(), first);
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC tensor_storage::tensor_storage(tensor_type const& type, initialiser const& first, neap::role r)
     : type_(type),
@@ -135,4 +135,4 @@ NEAP_FUNC void tensor_storage::take_back(writing_state const& s) {
   has_reader_.store(true, std::memory_order_release);
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC tensor_node::~tensor_node() {
   std::vector<tensor> open = std::move(in);
@@ -46,9 +45,9 @@ NEAP_FUNC void require_number(char const* who, dtype t, double x, std::source_lo
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor_ref tensor::ref(std::byte* (listener::*reads)(tensor const&, std::source_location),
                                  std::source_location at) const {
@@ -70,9 +69,9 @@ NEAP_FUNC tensor_ref tensor::ref(std::byte* (listener::*reads)(tensor const&, st
   return tensor_ref::place(first, layout());
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor_layout const& tensor::layout(std::source_location at) const {
   if (!node_) detail::no_tensor(at);
@@ -106,4 +105,4 @@ NEAP_FUNC tensor tensor::detach(std::source_location at) const {
   return leaf;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -6,8 +6,7 @@
 #include <neap/core/separate_compilation.hpp>
 #include <neap/model/op_names.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC int viewed_input(tensor_node const& n, std::uint32_t j) {
   plain_vector<tensor_layout> layouts;
@@ -46,9 +45,9 @@ NEAP_FUNC void require_order(op_graph const& g) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tracer::~tracer() { stop(); }
 
@@ -195,9 +194,9 @@ NEAP_FUNC value_id tracer::add_source(tensor const& t, std::source_location at) 
   return v;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tracer::tracer(operator_table ops, std::source_location at)
     : edit_(ops),
@@ -276,10 +275,9 @@ NEAP_FUNC void tracer::stop() {
   token_->has_ended = true;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void require_steady(tensor const& t, std::source_location at) {
   auto const* trace = tracer::active();
@@ -290,4 +288,4 @@ NEAP_FUNC void require_steady(tensor const& t, std::source_location at) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -3,7 +3,7 @@
 
 #include <neap/model/functions.hpp>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 struct relu {
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
@@ -45,7 +45,7 @@ struct avg_pool2d {
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
 };
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/nn/impl/activation.ipp>

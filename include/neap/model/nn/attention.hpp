@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 struct attention_options {
   bool causal = false;  // a token sees itself and those before it
@@ -68,7 +68,7 @@ struct cross_attention {
   static constexpr bool neap_rest_is_derived = true;  // padding
 };
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/nn/impl/attention.ipp>

@@ -3,7 +3,7 @@
 
 #include <neap/model/nn/conv2d.hpp>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 using conv1d_options = conv2d_options;
 
@@ -24,7 +24,7 @@ struct conv1d {
   static constexpr bool neap_rest_is_derived = true;  // padding
 };
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/nn/impl/conv1d.ipp>

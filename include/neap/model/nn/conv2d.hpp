@@ -8,7 +8,7 @@
 #include <string>
 #include <tuple>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 /// The channels of one group, of `channels`. Throws neap::error if those of input and output do not divide into groups.
@@ -41,7 +41,7 @@ struct conv2d {
 };
 
 }  // namespace nn
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/nn/impl/conv2d.ipp>

@@ -3,7 +3,7 @@
 
 #include <neap/model/nn/conv2d.hpp>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 struct conv3d {
   parameter weight;  // (out, in / groups, size, size, size)
@@ -22,7 +22,7 @@ struct conv3d {
   static constexpr bool neap_rest_is_derived = true;  // padding
 };
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/nn/impl/conv3d.ipp>

@@ -4,7 +4,7 @@
 
 #include <neap/model/nn/conv2d.hpp>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 struct conv_transpose_options {
   std::int64_t stride = 1, padding = 0, output_padding = 0, dilation = 1, groups = 1;
@@ -50,7 +50,7 @@ struct conv_transpose1d {
   static constexpr bool neap_rest_is_derived = true;  // padding
 };
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/nn/impl/conv_transpose.ipp>

@@ -7,7 +7,7 @@
 #include <array>
 #include <tuple>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 struct embedding {
   parameter weight;  // (rows, width)
@@ -23,7 +23,7 @@ struct embedding {
   static constexpr std::array neap_names{"weight"};
 };
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/nn/impl/embedding.ipp>

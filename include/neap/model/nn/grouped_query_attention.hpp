@@ -5,7 +5,7 @@
 #include <neap/model/nn/linear.hpp>
 #include <neap/model/nn/rotary.hpp>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 struct grouped_query_options {
   bool causal = false;  // a token sees itself and those before it
@@ -32,7 +32,7 @@ struct grouped_query_attention {
   static constexpr bool neap_rest_is_derived = true;  // padding
 };
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/nn/impl/grouped_query_attention.ipp>

@@ -7,7 +7,7 @@
 #include <array>
 #include <tuple>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 namespace detail {
 /// Refuses inputs whose last axis is not as wide as a weight (out, in) takes, by the name of the module that has it.
@@ -34,7 +34,7 @@ struct linear {
   static constexpr std::array neap_names{"weight", "bias"};
 };
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/nn/impl/linear.ipp>

@@ -11,7 +11,7 @@
 
 #include <vector>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 /// Expert: a module of (width, hidden), such as gated_mlp or mlp_block.
 template <class Expert = gated_mlp>
@@ -68,4 +68,4 @@ struct mixture_of_experts {
   }
 };
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn

@@ -8,7 +8,7 @@
 #include <array>
 #include <tuple>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 /// Over the last axis: (x - mean) / sqrt(var + epsilon) * weight + bias.
 struct layer_norm {
@@ -88,7 +88,7 @@ struct batch_norm1d : batch_norm2d {
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const;
 };
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/nn/impl/norm.ipp>

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 /// What a layer of an LSTM remembers: (batch, width) each.
 struct lstm_state {
@@ -140,7 +140,7 @@ struct recurrent {
 using lstm = recurrent<lstm_cell>;
 using gru = recurrent<gru_cell>;
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/nn/impl/recurrent.ipp>

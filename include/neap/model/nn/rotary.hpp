@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 struct rotary {
   tensor cosine, sine;  // (context, width of a head): constants
@@ -28,7 +28,7 @@ struct rotary {
   static constexpr std::array neap_names{"cosine", "sine"};
 };
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/nn/impl/rotary.ipp>

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 /// x -> last(...(first(x))). Members are named 0, 1, ... in paths. A mistake in a module of the program's own is told with
 /// its place, in one of the library's with that of the call.
@@ -43,4 +43,4 @@ struct sequential {
 template <class... Module>
 sequential(Module...) -> sequential<Module...>;
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn

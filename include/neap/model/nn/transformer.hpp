@@ -6,7 +6,7 @@
 #include <neap/model/nn/attention.hpp>
 #include <neap/model/nn/norm.hpp>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 /// down(gelu(up(x)))
 struct mlp_block {
@@ -65,7 +65,7 @@ struct transformer_block {
   static constexpr bool neap_rest_is_derived = true;  // padding
 };
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/model/nn/impl/transformer.ipp>

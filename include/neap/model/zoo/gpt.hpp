@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-namespace neap::inline v0::zoo {
+namespace neap { inline namespace v0 { namespace zoo {
 
 struct gpt_config {
   std::int64_t vocabulary = 50257, context = 1024, width = 768, heads = 12, layers = 12;
@@ -69,4 +69,4 @@ struct gpt {
   static constexpr std::array neap_names{"tokens", "positions", "blocks", "norm", "head"};
 };
 
-}  // namespace neap::inline v0::zoo
+}}}  // namespace neap::v0::zoo

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-namespace neap::inline v0::zoo {
+namespace neap { inline namespace v0 { namespace zoo {
 
 struct llama_config {
   std::int64_t vocabulary = 32000, context = 2048, width = 4096, heads = 32, key_heads = 32, layers = 32,
@@ -93,4 +93,4 @@ struct llama {
   static constexpr std::array neap_names{"tokens", "turn", "blocks", "norm", "head"};
 };
 
-}  // namespace neap::inline v0::zoo
+}}}  // namespace neap::v0::zoo

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-namespace neap::inline v0::zoo {
+namespace neap { inline namespace v0 { namespace zoo {
 
 struct resnet_config {
   std::vector<std::int64_t> blocks{2, 2, 2, 2};  // of each stage
@@ -108,4 +108,4 @@ struct resnet {
   static constexpr std::array neap_names{"stem", "blocks", "head"};
 };
 
-}  // namespace neap::inline v0::zoo
+}}}  // namespace neap::v0::zoo

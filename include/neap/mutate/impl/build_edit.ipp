@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -202,4 +202,4 @@ NEAP_FUNC op_graph build_edit(op_graph const& g, schedule const& order, graph_ed
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC bool cut_layout(tensor_layout& l, int axis, std::int64_t n) {
   auto const stride = l.strides[axis], span = stride * l.type.dims[axis];
@@ -242,4 +241,4 @@ NEAP_FUNC bool part_builder::finish_wholes() {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC fission_axes::fission_axes(op_graph const& g, dimension_graph const& dims, component_id c, std::int64_t grain,
                                      bool again)
@@ -114,4 +114,4 @@ NEAP_FUNC fission_region::fission_region(op_graph const& g, schedule const& orde
   }
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC plain_vector<estimated_fission> fission_sweep::front() {
   plain_vector<estimated_fission> all;
@@ -212,4 +211,4 @@ NEAP_FUNC void fission_sweep::try_stretch(fission_axes const& axes, part_numbers
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC std::vector<bool> movable_storages(op_graph const& g, movable_kind which) {
   std::vector<bool> may(g.storage_count());
@@ -43,4 +42,4 @@ NEAP_FUNC plain_vector<gap> gaps_at(op_graph const& g, schedule const& order, si
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC plain_vector<absence> absences(op_graph const& g, schedule const& order, simulation const& result,
                                          std::vector<bool> const& may_leave, offload const& how) {
@@ -65,4 +64,4 @@ NEAP_FUNC plain_vector<absence> absences(op_graph const& g, schedule const& orde
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC plain_vector<late_place> places_alike(op_graph const& g, replay_facts const& facts, late_place const& given) {
   plain_vector<late_place> found;
@@ -76,4 +76,4 @@ NEAP_FUNC plain_vector<late_place> places_alike(op_graph const& g, replay_facts 
   return found;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// The position that the most bytes, by how long they wait, wait across is a turn; what is read last before it, or made
 /// behind it, has turns of its own.
@@ -67,4 +67,4 @@ NEAP_FUNC void recompute_ground::find_stretches(recompute_facts const& f) {
   while (stretches_[heaviest_].turn() != heaviest) ++heaviest_;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void recompute_facts::list() {
   auto const movable = movable_storages(graph);
@@ -252,4 +252,4 @@ NEAP_FUNC bool recompute_stretch::choose(recompute_cut::part const& front, recom
   return true;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC replay_facts::replay_facts(op_graph const& g, schedule const& order) : at(positions(order)) {
   values.build(g.storage_count(), [&](auto&& pair) {
@@ -25,4 +25,4 @@ NEAP_FUNC replay_facts::replay_facts(op_graph const& g, schedule const& order) :
   });
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC bool fission_seeds::sharpen(bytes_t target) {
   if (reach_ == 0) return false;
@@ -60,4 +60,4 @@ NEAP_FUNC plain_vector<fission_seeds::option> fission_seeds::quicker(bytes_t tar
   return some;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC std::string why_not_again(op_graph const& g, op_id o) {
   if (auto const pins = g.pins(o) & (pin::keep | pin::run_once); !pins.empty()) return to_string(pins);
@@ -21,4 +20,4 @@ NEAP_FUNC std::string text_of(held_storage const& h) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC search_request::search_request() = default;
 NEAP_FUNC search_request::~search_request() = default;
@@ -17,4 +16,4 @@ NEAP_FUNC given_or<roofline> const& default_cost() {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

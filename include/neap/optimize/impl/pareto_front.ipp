@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC bool pareto_front::add(plan_cost p) {
   auto const at = std::lower_bound(points_.begin(), points_.end(), p,
@@ -20,4 +20,4 @@ NEAP_FUNC bool pareto_front::add(plan_cost p) {
   return true;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC pin_guard::pin_guard(op_graph const& program) : any_(program.has_pins()) {
   if (!any_) return;
@@ -51,4 +51,4 @@ NEAP_FUNC bool pin_guard::holds(op_graph const& g) const {
   return true;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

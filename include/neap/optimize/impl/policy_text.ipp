@@ -7,7 +7,7 @@
 #include <neap/core/separate_compilation.hpp>
 #include <neap/model/fields.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 
@@ -75,4 +75,4 @@ NEAP_FUNC void set_number(search_policy& policy, std::string_view name, double v
   if (!found) throw_error({"search_policy: there is no number ", name});
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC std::pair<std::string, std::string> times_told_apart(seconds_t a, seconds_t b) {
   auto const most = std::max(a, b);
@@ -21,9 +20,9 @@ NEAP_FUNC std::pair<std::string, std::string> times_told_apart(seconds_t a, seco
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC std::string search_outcome::why_not(bytes_t arena, bytes_t peak, bytes_t resident, seconds_t latency) const {
   if (fits) return {};
@@ -70,4 +69,4 @@ NEAP_FUNC std::string search_outcome::summary(bytes_t arena, bytes_t peak, bytes
                                .reasons = reasons});
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC std::string wrong_number(search_policy const& p) {
   struct divisor {
@@ -63,4 +63,4 @@ NEAP_FUNC std::string wrong_number(search_policy const& p) {
   return {};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

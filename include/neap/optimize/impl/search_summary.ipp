@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC std::string memory_line(summary_of const& s) {
   auto const needs = readable_bytes(s.arena);
@@ -117,4 +116,4 @@ NEAP_FUNC std::string summary_text(summary_of const& s) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC std::optional<digest> candidate_digest::operator()(op_graph const& g, schedule const& order) {
   auto const places = places_of(g, order);
@@ -48,4 +48,4 @@ NEAP_FUNC bool seen_candidates::add(digest const& d) {
   return digests_.size() > before;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC warm_start::warm_start() = default;
 NEAP_FUNC warm_start::warm_start(warm_start const&) = default;
@@ -36,4 +36,4 @@ NEAP_FUNC void warm_start::rebind(digest const& program, digest const& searched)
     if (p.original == program) p.original = searched;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 template <class State, class Moves>
 class dives {
@@ -151,4 +151,4 @@ class dives {
   double price_ = 0;  // seconds a byte-position above the target, the highest paid so far
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

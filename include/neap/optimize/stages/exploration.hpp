@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Addresses may need more than the peak: segments for the limit that has moved then.
 template <class Run>
@@ -70,4 +70,4 @@ void explore(Run& run, std::vector<typename Run::node_ptr> starts) {
   while (run.parts.sharpen());
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

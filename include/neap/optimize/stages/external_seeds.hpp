@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 template <class State>
 class external_seeds {
@@ -117,4 +117,4 @@ class external_seeds {
   std::vector<base> bases_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Whether there is time for the graph that a fission makes: many parts make a large one.
 template <class State>
@@ -48,4 +48,4 @@ typename State::node_ptr chain_of_fissions(State& state, typename State::node_pt
   return n;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// The candidates in the queue that are worth cutting, in the order in which they are cut: of a limit of memory, those above
 /// it that are quicker than the best; otherwise the smallest.
@@ -98,4 +98,4 @@ void cut_further(State& state, fission_sweep_options const& priced, double part)
   }
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

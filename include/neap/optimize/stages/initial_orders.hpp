@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Offers the orders of the program to the search, each once, and gives them as candidates, the original one first.
 /// Throws neap::error where one is no order.
@@ -48,4 +48,4 @@ std::vector<typename State::node_ptr> plant_orders(State& state, schedule const&
   return state.queue;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// A candidate without what a stretch of its order does again; nothing if that is nothing, or not too large.
 template <class State>
@@ -53,4 +53,4 @@ void search_neighbourhoods(State& state, dives<State, Moves>& diving, std::uint6
   state.queue.clear();
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// What an offload for a target makes of a candidate, judged; nothing if it moves nothing, or if there is no time for it.
 template <class State>
@@ -123,4 +123,4 @@ void plant_offloads(State& state) {
   }
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Candidates that keep less for the backward part than `n`, each slower than the one before, and smaller or with less kept
 /// on average: parts may bring the peak down.
@@ -53,4 +53,4 @@ std::vector<typename State::node_ptr> recomputed_bases(State& state, typename St
   return found;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 template <class State>
 class partitions {
@@ -192,4 +192,4 @@ class partitions {
   std::unique_ptr<fission_seeds> fissions_;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Improvement of a plan ends at a request, or after so many seconds.
 class improvement_end {
@@ -209,4 +209,4 @@ class placement {
   std::int64_t nodes_ = 0;  // of exact search so far
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

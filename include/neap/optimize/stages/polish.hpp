@@ -15,7 +15,7 @@
 #include <optional>
 #include <utility>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 template <class State>
 class polish {
@@ -100,4 +100,4 @@ class polish {
   std::int64_t nodes_ = 0;                                         // of exact search for addresses so far
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

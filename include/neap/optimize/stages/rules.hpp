@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// What rules make of a candidate, one after the other, the one that gains most first, with no more memory; the candidate
 /// itself where none does. With a part of the budget.
@@ -29,4 +29,4 @@ typename State::node_ptr apply_rules(State& state, Moves const& moves, typename 
   return n;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

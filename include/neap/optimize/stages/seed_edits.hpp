@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <string>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// A mutation that is known by its description alone.
 struct named_edit {
@@ -33,4 +33,4 @@ bool is_quicker(NodePtr const& a, NodePtr const& b) {
   return a->state.result.latency < b->state.result.latency;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 template <class State>
 class segments {
@@ -89,4 +89,4 @@ class segments {
   std::size_t first_with_room_ = SIZE_MAX;
 };
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// Offers the best candidate of the program by order and recomputation alone, where the program is small enough.
 template <class State>
@@ -25,4 +25,4 @@ void plant_small_program(State& state) {
     state.judge_edit(state.original, named_edit{"the best of all orders and recomputations"}, std::move(*e), true);
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

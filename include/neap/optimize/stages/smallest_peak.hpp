@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// A goal without its limit of memory.
 inline objective smallest_peak_within(objective const& limits) {
@@ -113,4 +113,4 @@ void search_first_fit(Run& run, std::vector<typename Run::node_ptr> const& start
   state.resume(std::move(state.queue));
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

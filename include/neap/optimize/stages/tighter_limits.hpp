@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// The limits of the next such epoch: those of what is quicker than the answer; where its peak fits and its addresses do
 /// not, of anything that fits. They are of a ladder that does not depend on the user's limit. Nothing where there is
@@ -31,4 +31,4 @@ std::optional<objective> tighter_limits(State const& state, simulation const& an
   return tighter;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// The addresses that a plan has for a graph, for the records of a simulation of it. They are wrong for these records where
 /// other costs or options of memory make other live ranges: a caller verifies them.
@@ -82,4 +82,4 @@ std::vector<typename State::node_ptr> plant_warm_starts(State& state, placement<
   return planted;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC void graph_edit::sort_rereads() {
   detail::sort_list(rereads, [](reread const& a, reread const& b) {
@@ -20,4 +20,4 @@ NEAP_FUNC void graph_edit::sort_rereads() {
   rereads.resize(kept);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC std::string plan_fault::message() const {
   std::string line;
@@ -14,4 +14,4 @@ NEAP_FUNC std::string plan_fault::message() const {
   return line += what;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC schedule exact_windows::operator()(flow_facts const& facts, schedule order) const {
   if (facts.has_transfers() || order.size() < 3) return order;
@@ -39,10 +39,9 @@ NEAP_FUNC schedule exact_windows::operator()(flow_facts const& facts, schedule o
   return order;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void window_order::fill(schedule const& order, table<op_id, std::uint32_t> const& at,
                                   table<storage_id, live_range> const& live, std::uint32_t begin, std::uint32_t n) {
@@ -143,4 +142,4 @@ NEAP_FUNC bool window_order::run(std::size_t most_sets) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

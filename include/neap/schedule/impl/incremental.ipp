@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC schedule order_by_rank(flow_facts const& facts, table<op_id, std::uint64_t> const& rank) {
   auto const n = facts.op_count();
@@ -39,9 +38,9 @@ NEAP_FUNC schedule order_by_rank(flow_facts const& facts, table<op_id, std::uint
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC schedule complete_order(flow_facts const& facts, schedule const& partial) {
   auto const n = facts.op_count();
@@ -122,4 +121,4 @@ NEAP_FUNC schedule complete_order(flow_facts const& facts, schedule const& parti
   return detail::order_by_rank(facts, rank);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

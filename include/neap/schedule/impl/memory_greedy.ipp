@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC greedy_forward::walk::walk(flow_facts const& f, bool ahead) : facts(f), look_ahead(ahead) {
   missing.assign(n, 0), waits_for.assign(n, 0), age.assign(n, 0), added.assign(n, 0), state.assign(n, 0);
@@ -94,9 +94,9 @@ NEAP_FUNC schedule memory_greedy::operator()(flow_facts const& facts) const {
   return best;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC schedule greedy_backward::operator()(flow_facts const& facts) const {
   auto const n = facts.op_count();
@@ -145,4 +145,4 @@ NEAP_FUNC schedule greedy_backward::operator()(flow_facts const& facts) const {
   return s;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC status check_order(flow_facts const& facts, schedule const& s) {
   auto const n = facts.op_count();
@@ -23,9 +23,9 @@ NEAP_FUNC status check_order(flow_facts const& facts, schedule const& s) {
   return {};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC schedule reverse_post_order::operator()(flow_facts const& facts) const {
   auto const n = facts.op_count();
@@ -84,4 +84,4 @@ NEAP_FUNC schedule reverse_post_order::operator()(flow_facts const& facts) const
   return s;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

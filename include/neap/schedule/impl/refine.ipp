@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC schedule refine::operator()(flow_facts const& facts, const schedule& s) const {
   if (auto const ok = check_order(facts, s); !ok) throw_error({ok.message()});
@@ -68,4 +68,4 @@ NEAP_FUNC schedule refine::advanced(flow_facts const& facts, schedule const& s, 
   return check_order(facts, out) ? out : s;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

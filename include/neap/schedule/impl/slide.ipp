@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC schedule sink(flow_facts const& facts, schedule const& s) {
   auto const n = static_cast<std::uint32_t>(s.size());
@@ -77,4 +77,4 @@ NEAP_FUNC schedule hoist(flow_facts const& facts, schedule const& s) {
   return check_order(facts, out) ? out : s;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

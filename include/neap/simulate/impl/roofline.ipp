@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC seconds_t roofline::of_work(double flops, double bytes, dtype type) const {
   if (flops <= 0 && bytes <= 0) return 0;
@@ -59,4 +59,4 @@ NEAP_FUNC roofline roofline::gpu(double f32, double f64, double half, double ban
   return r;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC void simulator::issue(flow_facts const& facts, schedule const& order, std::vector<seconds_t>& start,
                                 std::vector<seconds_t>& end, table<storage_id, live_range>& live) {
@@ -111,4 +111,4 @@ NEAP_FUNC simulator::summit simulator::memory(flow_facts const& facts, schedule 
   return top;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

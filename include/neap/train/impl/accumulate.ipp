@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC std::string read_at(tensor_type const& t, std::source_location at) {
   auto place = error::place(at);
@@ -173,10 +172,9 @@ NEAP_FUNC loss_and_gradients accumulated_of(loss_call const& loss, model_ref mod
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC draws_apart::draws_apart() : context_(eager_context::current()) {
   before_ = context_access::enter(context_, {});
@@ -191,4 +189,4 @@ NEAP_FUNC draws_apart::~draws_apart() {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

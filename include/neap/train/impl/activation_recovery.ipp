@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC activation_recoverer::activation_recoverer(op_graph const& g, value_id loss)
     : g_(g),
@@ -134,10 +133,9 @@ NEAP_FUNC void activation_recoverer::write_merged(program_copy& copy, op_id o) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void activation_recoverer::write_op(program_copy& copy, op_id o) {
   inputs_.clear();
@@ -146,4 +144,4 @@ NEAP_FUNC void activation_recoverer::write_op(program_copy& copy, op_id o) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

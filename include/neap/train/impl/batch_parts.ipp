@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC batch_parts::batch_parts(traced_loss const& t, std::vector<tensor> const& sample,
                                    std::vector<tensor> const& weights, batch_cut const& how, std::source_location at)
@@ -318,9 +318,9 @@ NEAP_FUNC void batch_parts::run_late(op_id o) {
   for (std::size_t j = 0; j < made.size(); ++j) late_[g_.output(o, static_cast<int>(j))] = made[j];
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC std::vector<tensor> batch_parts::pinned_as(op_id o, std::vector<tensor> made, std::source_location at) const {
   if (g_.pins(o).empty()) return made;
@@ -358,4 +358,4 @@ NEAP_FUNC bool batch_parts::reads_known(op_id o, std::size_t k) const {
   return false;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

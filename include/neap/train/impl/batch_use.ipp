@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC linearity linearity_in(op_graph const& g, op_id o, std::span<bool const> sums) {
   auto const is_any = [&]<class... Op>(std::type_identity<std::tuple<Op...>>) { return (g.as<Op>(o) || ...); };
@@ -258,9 +258,9 @@ NEAP_FUNC void batch_uses::enter_linear(op_id o, batch_value x) {
   for (auto v : g_.outputs(o)) x.carries = carries_out(v, true), values_[v] = x;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC std::span<std::int32_t const> batch_uses::input_axes(op_id o) const {
   return {axes_.data() + first_axis_[o], g_.inputs(o).size()};
@@ -292,4 +292,4 @@ NEAP_FUNC void batch_uses::mix(op_id o, batch_value x, mixing why, op_id by) {
   for (auto v : g_.outputs(o)) values_[v] = x;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

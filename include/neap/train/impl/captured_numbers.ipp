@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC numbers_on_host::numbers_on_host(std::shared_ptr<step_numbers const> numbers, step_settings const& s,
                                            std::size_t k)
@@ -55,4 +55,4 @@ NEAP_FUNC void set_numbers(step_numbers& numbers, step_settings const& settings,
   numbers.replace_sources(made);
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor sum_of_squares(std::vector<tensor>& gradients, std::source_location at) {
   tensor total;
@@ -27,4 +27,4 @@ NEAP_FUNC std::vector<tensor> clip_by_norm(std::vector<tensor> gradients, double
   return gradients;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 namespace detail {
 
 NEAP_FUNC plain_vector<bool> summed_in_f32(op_graph const& g, value_id loss, plain_vector<bool> const& needed,
@@ -179,4 +179,4 @@ NEAP_FUNC std::vector<value_id> differentiate(graph_editor& edit, value_id loss,
   return result;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC std::string names_of(std::span<named_tensor const> named) {
   constexpr std::size_t shown = 6;
@@ -31,4 +30,4 @@ NEAP_FUNC void freeze_record::require_unchanged(std::string_view who, std::sourc
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC elementwise_fuser::elementwise_fuser(op_graph const& g, operator_facets const& fused)
     : g_(g),
@@ -91,10 +91,9 @@ NEAP_FUNC bool elementwise_fuser::join_one(op_id o) {
   return false;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void elementwise_fuser::find(std::span<std::vector<op_id> const> like) {
   if (like.empty() || !take(like)) grow();
@@ -176,4 +175,4 @@ NEAP_FUNC std::optional<op::fused> elementwise_fuser::program_of(op_id sink) con
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void epilogue_fuser::find(std::span<std::vector<op_id> const> /*like*/) {
   for (auto o : places_.order)
@@ -89,10 +89,9 @@ NEAP_FUNC void epilogue_fuser::match_sums(op_id o) {
   }
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC epilogue_fuser::epilogue_fuser(op_graph const& g, operator_facets const& facets)
     : operator_groups(g, "fuse_epilogues"),
@@ -129,4 +128,4 @@ NEAP_FUNC plain_vector<value_id> epilogue_fuser::inputs_of(op_id product, value_
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

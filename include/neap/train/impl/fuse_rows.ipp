@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC rows_fuser::rows_fuser(op_graph const& g, operator_facets const& rows, operator_facets const& reduction)
     : operator_groups(g, "fuse_rows"),
@@ -173,10 +173,9 @@ NEAP_FUNC std::optional<rows_fuser::chain> rows_fuser::program_of(plain_vector<o
   return made;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC op_id rows_fuser::first_reader(value_id v) const {
   op_id first = nothing<op_id>;
@@ -220,4 +219,4 @@ NEAP_FUNC bool rows_fuser::may_wait(op_id p, op_id o, std::span<op_id const> wit
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

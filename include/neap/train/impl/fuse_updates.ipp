@@ -6,8 +6,7 @@
 #include <neap/backend/gemm.hpp>
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC update_fuser::update_fuser(op_graph const& g, std::span<op_id const>* chosen)
     : g_(g),
@@ -106,4 +105,4 @@ NEAP_FUNC void update_fuser::put(program_copy& copy, op_id o, op_id product, ope
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC operator_groups::operator_groups(op_graph const& g, std::string_view who)
     : g_(g),
@@ -87,10 +87,9 @@ NEAP_FUNC bool operator_groups::join(group made) {
   return true;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC op_id operator_groups::alone_behind(value_id v) const {
   auto const p = g_.producer(v);
@@ -110,4 +109,4 @@ NEAP_FUNC void operator_groups::put(program_copy& copy, op_id o, fused_graph<op_
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

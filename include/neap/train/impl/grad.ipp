@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC plain_vector<tensor_node const*> recorded_nodes(tensor const& loss) {
   plain_vector<tensor_node const*> found, open{loss.node().get()};
@@ -304,10 +303,9 @@ NEAP_FUNC std::vector<tensor> gradients(tensor const& loss, std::span<tensor con
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void recorded_graph::require_history(tensor const& t, std::source_location at) {
   if (!t.node()->facets && t.node()->of_compiled)
@@ -346,9 +344,9 @@ NEAP_FUNC void earlier_values(op_graph const& g, value_id v, std::vector<value_i
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt, grad_options how,
                                    std::source_location at) {
@@ -365,4 +363,4 @@ NEAP_FUNC std::vector<tensor> grad(tensor const& loss, std::initializer_list<ten
   return grad(loss, span_of(wrt.begin(), wrt.size()), how, at);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

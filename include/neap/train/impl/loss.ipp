@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC part_kinds kinds_of(std::initializer_list<model_ref> parts) {
   part_kinds k;
@@ -35,9 +34,9 @@ NEAP_FUNC void refuse_parts(error const& e, part_kinds const& inputs, part_kinds
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor cross_entropy::operator()(tensor const& logits, tensor const& targets, std::source_location at) const {
   return cross_entropy_loss(logits, targets, ignored, label_smoothing, at);
@@ -70,4 +69,4 @@ NEAP_FUNC tensor smooth_l1::operator()(tensor const& prediction, tensor const& t
   return smooth_l1_loss(prediction, target, beta, loss_reduction::mean, at);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

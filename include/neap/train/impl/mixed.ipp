@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void require_mixed(mixed const& m, std::source_location at) {
   auto const refuse = [&](auto const&... what) {
@@ -27,4 +26,4 @@ NEAP_FUNC void require_mixed(mixed const& m, std::source_location at) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

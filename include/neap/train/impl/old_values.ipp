@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC with_old_values<op_graph> copies_of_old_values(op_graph const& g) {
   with_old_values<op_graph> made;
@@ -82,4 +81,4 @@ NEAP_FUNC with_old_values<op_graph> copies_of_old_values(op_graph const& g) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

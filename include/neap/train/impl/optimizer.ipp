@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC void muon::update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
   auto const& n = in.numbers();
@@ -53,9 +53,9 @@ NEAP_FUNC void training_state::set_used_for(tensor const& weight) {
   used_[rows_.find(weight.storage().get())] = true;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC void sgd::update(tensor const& w, tensor const& g, std::span<tensor const>, update_inputs& in) const {
   apply(op::sgd{}, {w, g, in.numbers()});
@@ -107,10 +107,9 @@ NEAP_FUNC training_state::training_state()
       loss_scale_(detail::make_owned({dtype::f64, {}}, initialiser::constant(0), role::state)),
       good_steps_(detail::make_owned({dtype::i64, {}}, initialiser::constant(0), role::state)) {}
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void begin_training(std::span<named_tensor const> weights, training_state const& state, std::string_view who,
                               std::source_location at) {
@@ -137,10 +136,9 @@ NEAP_FUNC step_attempt::~step_attempt() {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void require_names(std::span<tensor_type const> types, std::size_t names, std::string_view path) {
   if (types.size() > names)
@@ -155,4 +153,4 @@ NEAP_FUNC std::vector<tensor_type> types_like(tensor const& weight, std::size_t 
 NEAP_FUNC std::vector<scheduled> list_of(std::span<scheduled const> values) { return {values.begin(), values.end()}; }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC program_copy::program_copy(op_graph const& g)
     : edit(g.facet_table()),
@@ -44,9 +44,9 @@ NEAP_FUNC op_graph program_copy::finish() {
   return std::move(edit).finish();
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void program_copy::stands_for(value_id v, value_id now) {
   value[v] = now;
@@ -55,4 +55,4 @@ NEAP_FUNC void program_copy::stands_for(value_id v, value_id now) {
   if (!g_.pins(v).empty()) edit.add_pins(now, g_.pins(v));
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC program_places::program_places(op_graph const& g, std::string_view who)
     : order(topological_order(g)),
@@ -21,4 +21,4 @@ NEAP_FUNC program_places::program_places(op_graph const& g, std::string_view who
     for (auto before : g.order_after(o)) next_writer[before] = std::min(next_writer[before], place[o]);
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

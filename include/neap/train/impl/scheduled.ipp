@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC scheduled scheduled::cosine(double first, double last, std::int64_t steps, std::source_location at) {
   return scheduled(form::cosine, first, last, steps, 1, at);
@@ -64,4 +64,4 @@ NEAP_FUNC double scheduled::plain(std::int64_t step) const {
   return last_ + (first_ - last_) * left;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC step_numbers::step_numbers(std::vector<std::string_view> names, std::vector<scheduled> const& values,
                                      std::span<parameter_group const> groups, double loss_scale, tensor counter,
@@ -119,10 +118,9 @@ NEAP_FUNC tensor step_numbers::number(dtype t, shape const& s) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC tensor const& step_numbers::of(std::string_view path) {
   for (std::size_t i = 1; i < groups_.size(); ++i)
@@ -158,4 +156,4 @@ NEAP_FUNC bool step_numbers::is_named(std::size_t k, std::string_view what) cons
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

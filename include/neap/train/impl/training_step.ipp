@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC step_numbers numbers_of(optimizer_ref const& optimizer, training_options const& options,
                                   training_state const& state, std::source_location at) {
@@ -240,9 +239,9 @@ NEAP_FUNC void name_sources(tracer& t, step_numbers const& numbers, training_sta
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor eager_result::output(std::string_view name, std::source_location at) const {
   std::string known;
@@ -263,19 +262,18 @@ NEAP_FUNC tensor eager_result::gradient(std::string_view weight, std::source_loc
                                   : "no weight that the loss depends on, and that is not frozen, has this path"});
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC step_verdict::~step_verdict() {
   if (numbers_.finds_scale()) numbers_.set_unscale({});
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC eager_result::eager_result(detail::step_results made, std::vector<std::string> trained)
     : tensor(made.loss.detach()),
@@ -327,4 +325,4 @@ NEAP_FUNC eager_result taken_step(step_callables const& with, training_state& st
 
 }  // namespace detail
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC bytes_t conv2d_workspace(shape const& x, shape const& w, conv2d_options const& o, dtype element,
                                    int threads) {
@@ -55,4 +55,4 @@ NEAP_FUNC bytes_t conv2d_weight_gradient_workspace(shape const& x, shape const& 
   });
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void add::gradient(gradient_context& c) const {
   for (int i : {0, 1})
@@ -22,4 +22,4 @@ NEAP_FUNC void mul::gradient(gradient_context& c) const {
     if (c.wants(i)) c.give(i, reduced_to(c, c.emit(mul{}, {c.grad(), c.in(1 - i)}), c.type(c.in(i)).dims));
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

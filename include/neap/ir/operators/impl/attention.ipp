@@ -9,8 +9,7 @@
 
 #include <algorithm>
 
-namespace neap::inline v0::op {
-namespace detail {
+namespace neap { inline namespace v0 { namespace op { namespace detail {
 
 NEAP_FUNC tensor_layout heads_inside(tensor_type const& t) {
   auto const& d = t.dims;
@@ -64,9 +63,9 @@ bytes_t workspace_of_attention(work_context const& c, Own const& own) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void attention_grad::infer(shape_context& c) const {
   c.require_arity(6, 7);
@@ -134,4 +133,4 @@ NEAP_FUNC void attention::gradient(gradient_context& c) const {
     if (c.wants(i)) c.give(i, all[static_cast<std::size_t>(i)]);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void div::gradient(gradient_context& c) const {
   auto const element = c.type(c.in(0)).element, full = computed_in(element);
@@ -21,10 +21,9 @@ NEAP_FUNC void div::gradient(gradient_context& c) const {
   }
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
-namespace detail {
+namespace neap { inline namespace v0 { namespace op { namespace detail {
 
 NEAP_FUNC void comparison::infer(shape_context& c) const {
   c.require_arity(2, 2);
@@ -33,9 +32,9 @@ NEAP_FUNC void comparison::infer(shape_context& c) const {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void where::gradient(gradient_context& c) const {
   auto const element = c.type(c.grad()).element;
@@ -57,4 +56,4 @@ NEAP_FUNC void pow_op::gradient(gradient_context& c) const {
   if (c.wants(1)) give(1, c.emit(mul{}, {y, c.emit(log{}, {a})}));     // g * y * log a
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace neap::inline v0::op::detail {
+namespace neap { inline namespace v0 { namespace op::detail {
 
 NEAP_FUNC widened_arguments::widened_arguments(std::span<tensor_layout const> in, std::span<tensor_layout const> out,
                                                shared_arguments shared)
@@ -64,4 +64,4 @@ NEAP_FUNC bytes_t widened_workspace(work_context const& c, shared_arguments shar
   return widened_workspace(c, shared, [](work_context const&) { return bytes_t{0}; });
 }
 
-}  // namespace neap::inline v0::op::detail
+}}}  // namespace neap::v0::op::detail

@@ -7,8 +7,7 @@
 #include <neap/backend/kernels/group_norm.hpp>
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::op {
-namespace detail {
+namespace neap { inline namespace v0 { namespace op { namespace detail {
 
 NEAP_FUNC void require_channels(shape_context& c, int i) {
   require_floating(c, i);
@@ -35,9 +34,9 @@ NEAP_FUNC value_id along_channels(gradient_context& c, value_id v, int rank) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void batch_norm_grad::infer(shape_context& c) const {
   c.require_arity(4, 5);
@@ -169,4 +168,4 @@ NEAP_FUNC bytes_t group_norm_grad::workspace(work_context const& c) const {
   return neap::group_norm_backward_workspace(c.in[1].type);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::op {
-namespace detail {
+namespace neap { inline namespace v0 { namespace op { namespace detail {
 
 NEAP_FUNC void require_floating(shape_context& c, int i) {
   c.require(is_floating(c.in(i).element), "needs a floating type, got ", c.in(i));
@@ -71,4 +70,4 @@ NEAP_FUNC tensor_ref optional(std::span<tensor_ref const> list, std::size_t i) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -7,8 +7,7 @@
 #include <neap/core/element.hpp>
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::op {
-namespace detail {
+namespace neap { inline namespace v0 { namespace op { namespace detail {
 
 NEAP_FUNC work conv2d_work(work_context const& c, tensor_type const& y, tensor_type const& w) {
   work k = streaming_work(c, 0);
@@ -29,9 +28,9 @@ NEAP_FUNC shape conv2d_result(shape_context& c, shape const& x, shape const& w, 
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void conv2d_grad_input::relate(dim_context& c) const {
   c.same(0, 0, 0, 0);
@@ -93,4 +92,4 @@ NEAP_FUNC void conv2d_grad_weight::gradient(gradient_context& c) const {
   if (c.wants(1)) c.give(1, c.emit(conv2d{stride, padding, dilation, groups}, {c.in(0), c.grad()}));
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

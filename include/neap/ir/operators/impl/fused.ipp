@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC std::string fused::fault(std::size_t arity) const {
   using neap::detail::text_of;
@@ -63,10 +63,9 @@ NEAP_FUNC int fused::rooms(std::array<int, most_steps>& of_step) const {
   return most;
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
-namespace detail {
+namespace neap { inline namespace v0 { namespace op { namespace detail {
 
 template <class Op>
 constexpr int step_arguments() {
@@ -115,9 +114,9 @@ NEAP_FUNC step_operator const* step_at(int row) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC fused_step fused::step(int k) const {
   auto const bits = packed(k);
@@ -244,4 +243,4 @@ NEAP_FUNC std::string to_string(fused const& p) {
   return s;
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 /// The shape that `count` operands broadcast to together, dims_of(i) being the i-th one's.
@@ -123,4 +123,4 @@ NEAP_FUNC bytes_t fused_reduction::workspace(work_context const& c) const {
   return neap::detail::reduce_bytes(x, c.out[0].type.element, reduced.data());
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

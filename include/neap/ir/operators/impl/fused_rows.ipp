@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC std::string fused_rows::fault(std::size_t arity) const {
   using neap::detail::text_of;
@@ -121,10 +121,9 @@ NEAP_FUNC void fused_rows::relate_channels(dim_context& c) const {
   }
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0 {
-namespace op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC bool fused_rows::is_gradient() const {
   switch (follows()) {
@@ -179,11 +178,9 @@ NEAP_FUNC bytes_t fused_rows::workspace(work_context const& c) const {
 }
 
 }  // namespace op
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace op {
-namespace detail {
+namespace neap { inline namespace v0 { namespace op { namespace detail {
 
 NEAP_FUNC fused_rows_operands::fused_rows_operands(fused_rows const& op, kernel_arguments const& a) {
   auto const first = static_cast<std::size_t>(op.before_inputs);
@@ -207,4 +204,4 @@ NEAP_FUNC kernel_arguments fused_rows_operands::after(fused_rows const& op, kern
 
 }  // namespace detail
 }  // namespace op
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

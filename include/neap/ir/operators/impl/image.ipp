@@ -7,8 +7,7 @@
 #include <neap/core/element.hpp>
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::op {
-namespace detail {
+namespace neap { inline namespace v0 { namespace op { namespace detail {
 
 NEAP_FUNC void require_images(shape_context& c, int i) {
   require_floating(c, i);
@@ -47,9 +46,9 @@ NEAP_FUNC interpolate_options resize_options(bool bilinear, bool align_corners) 
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void max_pool2d_grad::infer(shape_context& c) const {
   c.require_arity(2, 2);
@@ -159,4 +158,4 @@ NEAP_FUNC void interpolate_grad::gradient(gradient_context& c) const {
   c.give(0, c.emit(interpolate{g[2], g[3], bilinear, align_corners}, {c.grad()}));
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -8,8 +8,7 @@
 
 #include <algorithm>
 
-namespace neap::inline v0::op {
-namespace detail {
+namespace neap { inline namespace v0 { namespace op { namespace detail {
 
 NEAP_FUNC void require_targets(shape_context& c, int logits, int targets) {
   require_floating(c, logits);
@@ -28,9 +27,9 @@ NEAP_FUNC void require_all_targets(shape_context& c, int i) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void cross_entropy_grad::infer(shape_context& c) const {
   c.require_arity(4, per_row ? 4 : 5);
@@ -191,4 +190,4 @@ NEAP_FUNC bytes_t cross_entropy::workspace(work_context const& c) const {
 
 NEAP_FUNC bytes_t mse::workspace(work_context const& c) const { return neap::mse_workspace(c.in[0].type); }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

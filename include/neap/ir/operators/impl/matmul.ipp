@@ -9,8 +9,7 @@
 
 #include <algorithm>
 
-namespace neap::inline v0::op {
-namespace detail {
+namespace neap { inline namespace v0 { namespace op { namespace detail {
 
 NEAP_FUNC bool is_matrix(tensor_layout const& l) {
   int const r = l.type.rank();
@@ -23,9 +22,9 @@ NEAP_FUNC bool is_matrix(tensor_layout const& l) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void matmul::infer(shape_context& c) const {
   c.require_arity(2, 2);
@@ -104,4 +103,4 @@ NEAP_FUNC void matmul::gradient(gradient_context& c) const {
   c.give(1, reduced_to(c, gb, db));
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -8,8 +8,7 @@
 
 #include <algorithm>
 
-namespace neap::inline v0 {
-namespace op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC matmul_epilogue matmul_epilogue::of(matmul const& m, epilogue e, bool keeps) {
   return {m.transpose_a, m.transpose_b, static_cast<std::int64_t>(e), keeps};
@@ -104,4 +103,4 @@ NEAP_FUNC void matmul_epilogue::add_activation(fused_maker& make, dtype element,
 }
 
 }  // namespace op
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

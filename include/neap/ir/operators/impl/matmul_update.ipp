@@ -7,8 +7,7 @@
 #include <neap/core/element.hpp>
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::op {
-namespace detail {
+namespace neap { inline namespace v0 { namespace op { namespace detail {
 
 NEAP_FUNC gemm_shape weight_product::shape_of(tensor_layout const& a, tensor_layout const& b) const {
   return {a.type.extent(transpose_a ? -1 : -2), b.type.extent(transpose_b ? -2 : -1),
@@ -57,4 +56,4 @@ NEAP_FUNC tensor_ref weight_product::dense_gradient(kernel_arguments const& a) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -6,7 +6,7 @@
 #include <neap/backend/kernels/reduce.hpp>
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void copy::infer(shape_context& c) const {
   c.require_arity(1, 1);
@@ -40,10 +40,9 @@ NEAP_FUNC void fill::infer(shape_context& c) const {
   c.fresh(tensor_type{element, dims});
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
-namespace detail {
+namespace neap { inline namespace v0 { namespace op { namespace detail {
 
 NEAP_FUNC plain_vector<dim_link> reshape_links(extents const& a, extents const& b) {
   plain_vector<dim_link> links;
@@ -63,9 +62,9 @@ NEAP_FUNC bool relates_as_reshape(std::span<dim_link const> links, extents const
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void reshape::infer(shape_context& c) const {
   c.require_arity(1, 1);
@@ -241,4 +240,4 @@ NEAP_FUNC bytes_t sum_to::workspace(work_context const& c) const {
   return neap::sum_to_shape_workspace(c.in[0].type, c.out[0].type);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

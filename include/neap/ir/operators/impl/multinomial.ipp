@@ -6,7 +6,7 @@
 #include <neap/backend/kernels/multinomial.hpp>
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void multinomial::infer(shape_context& c) const {
   c.require_arity(2, 2);
@@ -39,4 +39,4 @@ NEAP_FUNC bytes_t multinomial::workspace(work_context const& c) const {
   return neap::multinomial_workspace(c.in[0].type.dims);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void blank::infer(shape_context& c) const {
   c.require_arity(0, 0);
@@ -41,4 +41,4 @@ NEAP_FUNC void combine_into::infer(shape_context& c) const {
   c.update(0);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -8,17 +8,16 @@
 #include <neap/backend/kernels/topk.hpp>
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::op {
-namespace detail {
+namespace neap { inline namespace v0 { namespace op { namespace detail {
 
 NEAP_FUNC void require_places(shape_context& c, int i) {
   c.require(c.in(i).element == dtype::i64, "numbers must be i64, got ", c.in(i), ": cast them");
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void embedding_grad::infer(shape_context& c) const {
   c.require_arity(2, 2);
@@ -120,10 +119,9 @@ NEAP_FUNC void gather::gradient(gradient_context& c) const {
     c.give(0, c.emit(scatter_add{axis, dims[detail::plain_axis(axis, dims.rank())]}, {c.grad(), c.in(1)}));
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
-namespace detail {
+namespace neap { inline namespace v0 { namespace op { namespace detail {
 
 NEAP_FUNC int require_numbers(shape_context& c, std::int64_t axis) {
   int const k = require_axis(c, 0, axis);
@@ -133,9 +131,9 @@ NEAP_FUNC int require_numbers(shape_context& c, std::int64_t axis) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void index_select::infer(shape_context& c) const {
   c.require_arity(2, 2);
@@ -240,4 +238,4 @@ NEAP_FUNC void topk::gradient(gradient_context& c) const {
   c.give(0, c.emit(scatter_add{axis, dims[detail::plain_axis(axis, dims.rank())]}, {c.grad(), c.out(1)}));
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -6,8 +6,7 @@
 #include <neap/backend/kernels/reduce.hpp>
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::op {
-namespace detail {
+namespace neap { inline namespace v0 { namespace op { namespace detail {
 
 NEAP_FUNC reduced_axes::reduced_axes(extents const& axes, int rank) {
   for (auto k : axes) at[plain_axis(k, rank)] = true;
@@ -79,9 +78,9 @@ NEAP_FUNC void extremum_gradient(gradient_context& c, extents const& axes, bool 
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void arg_max::infer(shape_context& c) const {
   c.require_arity(1, 1);
@@ -111,4 +110,4 @@ NEAP_FUNC void cumsum::relate(dim_context& c) const {
     if (i != k) c.same(0, i, 0, i);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

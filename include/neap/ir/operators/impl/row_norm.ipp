@@ -9,8 +9,7 @@
 
 #include <algorithm>
 
-namespace neap::inline v0::op {
-namespace detail {
+namespace neap { inline namespace v0 { namespace op { namespace detail {
 
 NEAP_FUNC shape without_last(shape s) {
   if (s.rank()) s.erase(s.rank() - 1);
@@ -118,9 +117,9 @@ NEAP_FUNC void relate_rows(dim_context& c, int inputs, int outputs) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC bytes_t layer_norm_grad::workspace(work_context const& c) const {
   return c.out.size() > 1 ? neap::layer_norm_backward_workspace(c.in[1].type) : 0;
@@ -130,4 +129,4 @@ NEAP_FUNC bytes_t rms_norm_grad::workspace(work_context const& c) const {
   return c.out.size() > 1 ? neap::rms_norm_backward_workspace(c.in[1].type) : 0;
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::op {
-namespace detail {
+namespace neap { inline namespace v0 { namespace op { namespace detail {
 
 NEAP_FUNC value_id sum_of_rows(gradient_context& c, value_id v) {
   shape dims = c.type(v).dims;
@@ -15,9 +14,9 @@ NEAP_FUNC value_id sum_of_rows(gradient_context& c, value_id v) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void softmax_grad::gradient(gradient_context& c) const {  // of y (g - sum(g y))
   value_id const h = dense_rows(c, c.grad()), g = c.in(0), y = c.in(1);
@@ -38,4 +37,4 @@ NEAP_FUNC void log_softmax::gradient(gradient_context& c) const {
   c.give(0, c.emit(log_softmax_grad{}, {dense_rows(c, c.grad()), c.out(0)}));
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

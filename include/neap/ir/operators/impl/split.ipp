@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void split::infer(shape_context& c) const {
   c.require_arity(1, 1);
@@ -32,4 +32,4 @@ NEAP_FUNC void split::gradient(gradient_context& c) const {
   c.give(0, all.size() == 1 ? all[0] : c.emit_all(concat{axis}, span_of(all)).front());
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -8,11 +8,11 @@
 
 #include <algorithm>
 
-namespace neap::inline v0::op::detail {
+namespace neap { inline namespace v0 { namespace op::detail {
 
 NEAP_FUNC int planned_threads() {
   static int const threads = std::max(4, neap::detail::thread_team::cores());
   return threads;
 }
 
-}  // namespace neap::inline v0::op::detail
+}}}  // namespace neap::v0::op::detail

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void store::infer(shape_context& c) const {
   c.require_arity(1, 1);
@@ -22,4 +22,4 @@ NEAP_FUNC void load::infer(shape_context& c) const {
   c.fresh(c.layout(0));
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

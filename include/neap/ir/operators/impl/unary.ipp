@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::op {
-namespace detail {
+namespace neap { inline namespace v0 { namespace op { namespace detail {
 
 NEAP_FUNC void infer_grad_and_result(shape_context& c) {
   c.require_arity(2, 2);
@@ -16,9 +15,9 @@ NEAP_FUNC void infer_grad_and_result(shape_context& c) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC value_id log::curve(gradient_context& c, value_id g, value_id x) const {
   return c.emit(neg{}, {c.emit(grad_of<log>{}, {c.emit(grad_of<log>{}, {g, x}), x})});
@@ -92,10 +91,9 @@ NEAP_FUNC void leaky_relu::gradient(gradient_context& c) const {
   c.give(0, c.emit(leaky_relu_grad{slope}, {c.grad(), slope >= 0 ? c.out(0) : c.in(0)}));
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
-namespace detail {
+namespace neap { inline namespace v0 { namespace op { namespace detail {
 
 NEAP_FUNC void infer_with_number(shape_context& c, double value) {
   c.require_arity(1, 1);
@@ -113,9 +111,9 @@ NEAP_FUNC value_id affine(gradient_context& c, value_id v, double scale, double 
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void gelu_grad::gradient(gradient_context& c) const {
   using detail::affine, detail::difference, detail::product;
@@ -137,9 +135,9 @@ NEAP_FUNC void gelu_grad::gradient(gradient_context& c) const {
   c.give(1, reduced_to(c, product(c, product(c, h, c.in(0)), curve), c.type(x).dims));
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void clamp::infer(shape_context& c) const {
   c.require_arity(1, 1);
@@ -173,4 +171,4 @@ NEAP_FUNC void pow_scalar_grad::gradient(gradient_context& c) const {
   c.give(1, reduced_to(c, detail::affine(c, curve, value), c.type(c.in(1)).dims));
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -10,8 +10,7 @@
 
 #include <cmath>
 
-namespace neap::inline v0::op {
-namespace detail {
+namespace neap { inline namespace v0 { namespace op { namespace detail {
 
 NEAP_FUNC void require_states(shape_context& c, int count) {
   for (int i = 0; i < count; ++i) {
@@ -49,9 +48,9 @@ NEAP_FUNC void relate_states(dim_context& c, int count) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC void sgd::infer(shape_context& c) const {
   detail::require_settings(c, 2, 2);
@@ -203,4 +202,4 @@ NEAP_FUNC bytes_t sum_squares::workspace(work_context const& c) const {
   return neap::add_sum_of_squares_workspace(c.in[0].type);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

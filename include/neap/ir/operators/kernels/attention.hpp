@@ -11,7 +11,7 @@
 
 #include <concepts>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 /// Whether operands are widened to f32: f16, and bf16 but where it runs on matrix units.
@@ -39,4 +39,4 @@ void run(Backend& b, attention_grad const& op, kernel_arguments const& a) {
   });
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace neap::inline v0::op::detail {
+namespace neap { inline namespace v0 { namespace op::detail {
 
 template <class Backend, class Kernel>
 void widened_arguments::run(Backend& b, kernel_arguments const& a, Kernel const& kernel) const {
@@ -46,4 +46,4 @@ void run_widened(Backend& b, kernel_arguments const& a, shared_arguments shared,
   widened_arguments(a, shared).run(b, a, kernel);
 }
 
-}  // namespace neap::inline v0::op::detail
+}}}  // namespace neap::v0::op::detail

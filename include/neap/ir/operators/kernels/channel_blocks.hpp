@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0::op::detail {
+namespace neap { inline namespace v0 { namespace op::detail {
 
 template <class K>
 inline constexpr bool is_channel_kernel = false;
@@ -54,4 +54,4 @@ NEAP_HD NEAP_INLINE void each_range_of_blocks(neap::detail::group_norm_backward_
   f(begin * k.o.width * k.o.plane, end * k.o.width * k.o.plane);
 }
 
-}  // namespace neap::inline v0::op::detail
+}}}  // namespace neap::v0::op::detail

@@ -9,7 +9,7 @@
 
 #include <array>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 template <class Backend>
 void run(Backend& b, batch_norm const& op, kernel_arguments const& a) {
@@ -54,4 +54,4 @@ void run(Backend& b, group_norm_grad const& op, kernel_arguments const& a) {
                             a.in[2], a.in[3], detail::optional(a.in, 4), op.groups, a.workspace);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

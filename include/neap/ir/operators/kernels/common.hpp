@@ -5,7 +5,7 @@
 
 #include <neap/backend/kernels/elementwise.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 template <class Backend, scalar_operator Op>
 void run(Backend& b, Op const& op, kernel_arguments const& a) {
@@ -15,4 +15,4 @@ void run(Backend& b, Op const& op, kernel_arguments const& a) {
   else neap::map(b, op, a.out[0], a.in[0], a.in[1], a.in[2], a.in[3]);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

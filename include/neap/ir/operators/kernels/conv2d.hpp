@@ -11,7 +11,7 @@
 
 #include <concepts>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, conv2d const& op, kernel_arguments const& a) {
@@ -43,4 +43,4 @@ void run(Backend& b, conv2d_grad_weight const& op, kernel_arguments const& a) {
   gradient(a, false);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

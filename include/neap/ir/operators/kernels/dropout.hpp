@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 template <class Backend>
 void run(Backend& b, dropout const& op, kernel_arguments const& a) {
@@ -20,4 +20,4 @@ void run(Backend& b, dropout_grad const& op, kernel_arguments const& a) {
   run(b, dropout{op.p, op.key, op.first}, a);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 
@@ -182,4 +182,4 @@ void run(Backend& b, fused const& op, kernel_arguments const& a) {
   else start(type_tag<float>{});
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

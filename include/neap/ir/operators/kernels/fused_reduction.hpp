@@ -13,7 +13,7 @@
 #include <concepts>
 #include <cstdint>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 
@@ -111,4 +111,4 @@ void run(Backend& b, fused_reduction const& op, kernel_arguments const& a) {
   else detail::run_fused_reduction<float>(b, op, a, x);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -18,7 +18,7 @@
 #include <optional>
 #include <type_traits>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 
@@ -101,4 +101,4 @@ void run(Backend& b, fused_rows const& op, kernel_arguments const& a) {
   else detail::run_fused_rows<float>(b, op, a);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

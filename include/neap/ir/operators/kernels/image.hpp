@@ -11,7 +11,7 @@
 
 #include <concepts>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 /// kernel(arguments), by way of f32 where they are bf16 or f16.
@@ -74,4 +74,4 @@ void run(Backend& b, interpolate_grad const& op, kernel_arguments const& given) 
   });
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

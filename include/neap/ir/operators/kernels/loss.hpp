@@ -7,7 +7,7 @@
 #include <neap/backend/kernels/elementwise.hpp>
 #include <neap/ir/operators/kernels/common.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 inline loss_reduction loss_form(bool per_row) { return per_row ? loss_reduction::none : loss_reduction::mean; }
@@ -48,4 +48,4 @@ void run(Backend& b, binary_cross_entropy_grad const& op, kernel_arguments const
   else neap::map(b, detail::binary_cross_entropy_function<false>{}, a.out[0], a.in[0], a.in[1], a.in[2]);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -7,11 +7,11 @@
 
 #include <concepts>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, matmul const& op, kernel_arguments const& a) {
   neap::matmul(b, a.in[0], a.in[1], a.out[0], {op.transpose_a, op.transpose_b, false}, a.workspace);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -13,7 +13,7 @@
 #include <concepts>
 #include <cstdint>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 /// The steps in chunks that stay in the first cache: where what the activation reads is kept, it is written in one and the
@@ -48,4 +48,4 @@ void run(Backend& b, matmul_epilogue const& op, kernel_arguments const& a) {
   if (op.has_sums()) neap::sum_to_shape(b, a.out[1], op.summed_of<tensor_ref>(a.in, a.out), a.workspace);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

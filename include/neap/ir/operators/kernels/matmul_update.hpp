@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <span>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 
@@ -62,4 +62,4 @@ void run(Backend& b, matmul_update<Update> const& op, kernel_arguments const& a)
       [&](kernel_arguments const& part) { run(b, op.update, part); });
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 template <class Backend>
 void run(Backend& b, copy const&, kernel_arguments const& a) {
@@ -56,4 +56,4 @@ void run(Backend& b, triangle const& op, kernel_arguments const& a) {
 template <class Backend, view_operator Op>
 void run(Backend&, Op const&, kernel_arguments const&) {}
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 template <class Backend>
 void run(Backend& b, multinomial const& op, kernel_arguments const& a) {
@@ -16,4 +16,4 @@ void run(Backend& b, multinomial const& op, kernel_arguments const& a) {
                     a.workspace);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -6,7 +6,7 @@
 #include <neap/backend/kernels/copy.hpp>
 #include <neap/backend/kernels/elementwise.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 template <class Backend>
 void run(Backend&, blank const&, kernel_arguments const&) {}
@@ -23,4 +23,4 @@ void run(Backend& b, combine_into const& op, kernel_arguments const& a) {
   else neap::map(b, add{}, a.in[0], a.in[0], a.in[1]);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 template <class Backend>
 void run(Backend& b, embedding const&, kernel_arguments const& a) {
@@ -65,4 +65,4 @@ void run(Backend& b, topk const& op, kernel_arguments const& a) {
              a.workspace);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

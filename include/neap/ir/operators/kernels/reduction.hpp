@@ -7,7 +7,7 @@
 #include <neap/backend/kernels/cumsum.hpp>
 #include <neap/backend/kernels/reduce.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 template <class Backend, reduction_operator Op>
 void run(Backend& b, Op const& op, kernel_arguments const& a) {
@@ -24,4 +24,4 @@ void run(Backend& b, cumsum const& op, kernel_arguments const& a) {
   neap::cumsum(b, a.out[0], a.in[0], detail::plain_axis(op.axis, a.in[0].rank()), op.reverse);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

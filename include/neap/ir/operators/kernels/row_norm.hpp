@@ -6,7 +6,7 @@
 #include <neap/backend/kernels/layer_norm.hpp>
 #include <neap/backend/kernels/rms_norm.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 template <class Backend>
 void run(Backend& b, layer_norm const& op, kernel_arguments const& a) {
@@ -31,4 +31,4 @@ void run(Backend& b, rms_norm_grad const&, kernel_arguments const& a) {
                           a.workspace);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -5,7 +5,7 @@
 
 #include <neap/backend/kernels/softmax.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 template <class Backend>
 void run(Backend& b, softmax const&, kernel_arguments const& a) {
@@ -27,4 +27,4 @@ void run(Backend& b, log_softmax_grad const&, kernel_arguments const& a) {
   neap::log_softmax_backward(b, a.out[0], a.in[0], a.in[1]);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

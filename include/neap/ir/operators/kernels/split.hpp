@@ -3,9 +3,9 @@
 
 #include <neap/ir/operators/split.hpp>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 template <class Backend>
 void run(Backend&, split const&, kernel_arguments const&) {}
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -5,7 +5,7 @@
 
 #include <neap/backend/host.hpp>
 
-namespace neap::inline v0::op::detail {
+namespace neap { inline namespace v0 { namespace op::detail {
 
 template <class F>
 void on_planned_threads(host_backend& b, F const& f) {
@@ -14,4 +14,4 @@ void on_planned_threads(host_backend& b, F const& f) {
   f(one);
 }
 
-}  // namespace neap::inline v0::op::detail
+}}}  // namespace neap::v0::op::detail

@@ -8,7 +8,7 @@
 
 #include <array>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 template <class Backend, class F>
 void run(Backend& b, grad_and_result<F> const& op, kernel_arguments const& a) {
@@ -34,4 +34,4 @@ void run(Backend& b, gelu_grad const& op, kernel_arguments const& a) {
   else neap::map(b, detail::gelu_function<false>{}, a.out[0], a.in[0], a.in[1]);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neap::inline v0::op {
+namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 template <class Op>
@@ -134,4 +134,4 @@ void run(Backend& b, scale_by const&, kernel_arguments const& a) {
   neap::map(b, neap::detail::scale_step{}, a.out[0], a.in[0], a.in[1]);
 }
 
-}  // namespace neap::inline v0::op
+}}}  // namespace neap::v0::op

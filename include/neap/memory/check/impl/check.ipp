@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC std::size_t colliding_fixed_record(memory_problem const& p, std::size_t i) {
   struct piece {
@@ -68,4 +68,4 @@ NEAP_FUNC status verify(memory_problem const& p, memory_plan const& plan) {
   return {};
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

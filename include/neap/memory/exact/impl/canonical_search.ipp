@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC std::uint32_t section_bound::broken(limit_frame const& f, limit_entry const* x, section_load const* loads,
                                               section_range where, std::int64_t roof) {
@@ -302,4 +302,4 @@ NEAP_FUNC bool canonical_search::open_parts(limit_frame const& whole) {
   return true;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

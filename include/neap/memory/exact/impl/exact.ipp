@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC memory_plan exact::operator()(memory_problem const& p) const {
   memory_plan plan = default_planner{.most_placements = 0}(p);
@@ -56,4 +56,4 @@ NEAP_FUNC memory_plan exact::limited(memory_plan plan, bool impossible) const {
   return plan;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC portfolio::portfolio(memory_problem const& p, std::vector<std::vector<std::uint32_t>> const& orders,
                                std::int64_t unit, search_tricks tricks, std::int64_t capacity)
@@ -78,4 +77,4 @@ NEAP_FUNC feasibility_without_windows::feasibility_without_windows(memory_proble
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void limit_reasons::lifted(limit_frame& f, limit_entry const* x, limit_entry& head, std::int64_t least) {
   if (!kept()) return;
@@ -26,4 +26,4 @@ NEAP_FUNC void limit_reasons::lifted(limit_frame& f, limit_entry const* x, limit
   set(f, head, least);
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void read_lives(memory_problem const& p, std::vector<std::uint32_t> const& records, packing_problem& out) {
   plain_vector<time_stretch> stretches;  // of all records, a hole between two of one record
@@ -88,4 +88,4 @@ NEAP_FUNC packing_problem packing_problem_of(memory_problem const& p, std::vecto
   return out;
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

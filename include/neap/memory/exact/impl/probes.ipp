@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void probes_ahead::look_ahead(capacity_walk walk, probe asked, std::int64_t left,
                                         stop_condition const& stop) {
@@ -25,4 +25,4 @@ NEAP_FUNC void probes_ahead::look_ahead(capacity_walk walk, probe asked, std::in
   asked_.resize(std::min(last + 1, asked_.size()));
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC bool boundary_sums::sum_up(packing_problem const& problem, skyline_entry const* x, std::uint32_t count,
                                      std::uint32_t s, std::uint32_t first) {
@@ -263,4 +263,4 @@ NEAP_FUNC void skyline_search::open_parts(skyline_frame const& whole) {
   smallest_on_top(frames_, first_new);
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC window_search::window_search(memory_problem const& p) {
   piece_begin_.push_back(0);
@@ -132,4 +132,4 @@ NEAP_FUNC bool window_search::decide(decision const& d) {
   return settle();
 }
 
-}  // namespace neap::inline v0::detail
+}}}  // namespace neap::v0::detail

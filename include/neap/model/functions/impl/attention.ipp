@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 namespace detail {
 /// By how many keys the last ones that queries see are ahead of the queries.
@@ -83,4 +83,4 @@ NEAP_FUNC tensor masked_attention(tensor const& q, tensor const& k, tensor const
   return where(any(seen, {-1}, true), matmul(dropout(weights, dropped), v), 0);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC tensor number_beside(char const* name, tensor const& x, double number, std::source_location at) {
   if (x.is_empty()) no_input(name, 0, at);
@@ -48,9 +47,9 @@ NEAP_FUNC tensor apply_logical(char const* name, operator_view op, tensor const&
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor where(tensor const& condition, operand const& a, operand const& b, std::source_location at) {
   return detail::apply_operands(view_of(op::where{}), &condition, a, b, at);
@@ -85,10 +84,9 @@ NEAP_FUNC tensor logical_not(tensor const& x, std::source_location at) {
   return equal(x, 0);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC tensor boolean_operand(char const* name, operand const& a) {
   if (a.is_tensor()) return a.get();
@@ -110,4 +108,4 @@ NEAP_FUNC tensor xor_operands(operand const& a, operand const& b) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

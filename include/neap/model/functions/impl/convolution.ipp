@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor conv2d(tensor const& x, tensor const& weight, tensor const& bias, op::conv2d how,
                         std::source_location at) {
@@ -83,10 +83,9 @@ NEAP_FUNC tensor conv3d(tensor const& x, tensor const& weight, tensor const& bia
   return permute(reshape(y, {x.size(0), planes, y.size(1), y.size(2), y.size(3)}), {0, 2, 1, 3, 4});
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC tensor conv_transpose(std::string const& who, tensor const& x, tensor const& weight, tensor const& bias,
                                 conv_transpose2d_form how, std::source_location at) {
@@ -133,9 +132,9 @@ NEAP_FUNC tensor conv_transpose(std::string const& who, tensor const& x, tensor 
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor conv_transpose2d(tensor const& x, tensor const& weight, tensor const& bias,
                                   conv_transpose2d_form const& how, std::source_location at) {
@@ -152,4 +151,4 @@ NEAP_FUNC tensor conv_transpose1d(tensor const& x, tensor const& weight, tensor 
                                 {{how.stride}, {how.padding}, {how.output_padding}, {how.dilation}, how.groups}, at);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC einsum_run::einsum_run(std::string_view equation, std::vector<tensor> const& in, std::source_location at)
     : equation_(equation),
@@ -207,10 +206,9 @@ NEAP_FUNC einsum_run::term einsum_run::product(term a, term const& b, std::size_
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC int einsum_run::place(labels const& l, int label) {
   return static_cast<int>(std::find(l.begin(), l.end(), label) - l.begin());
@@ -236,13 +234,13 @@ NEAP_FUNC bool einsum_run::is_dense(term const& t, std::initializer_list<labels 
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor einsum(std::string_view equation, std::vector<tensor> const& operands, std::source_location at) {
   place_scope const here(at, "einsum");
   return detail::einsum_run(equation, operands, at).run();
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC tensor add_operands(operand const& a, operand const& b) {
   function_scope const named("add");
@@ -23,10 +22,9 @@ NEAP_FUNC tensor multiply_operands(operand const& a, operand const& b) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC tensor subtract_operands(operand const& a, operand const& b) {
   function_scope const named("sub");
@@ -68,9 +66,9 @@ NEAP_FUNC tensor divide_operands(operand const& a, operand const& b) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 #define NEAP_FUNCTION_OF_ONE(NAME) \
   NEAP_FUNC tensor NAME(tensor const& x, std::source_location at) { return apply(op::NAME{}, {x}, at); }
@@ -200,4 +198,4 @@ NEAP_FUNC tensor add(tensor const& a, tensor const& b, std::source_location at) 
 
 NEAP_FUNC tensor mul(tensor const& a, tensor const& b, std::source_location at) { return apply(op::mul{}, {a, b}, at); }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

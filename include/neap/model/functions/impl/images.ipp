@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor max_pool2d(tensor const& x, op::max_pool2d how, std::source_location at) {
   place_scope const here(at, "max_pool2d");
@@ -76,4 +76,4 @@ NEAP_FUNC tensor group_norm(tensor const& x, tensor const& weight, tensor const&
   return apply(op::group_norm{groups, epsilon}, {contiguous(x), weight, bias});
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC tensor reduced_loss(tensor const& losses, loss_reduction how) {
   return how == loss_reduction::none ? losses : how == loss_reduction::sum ? sum(losses) : mean(losses);
@@ -22,9 +21,9 @@ NEAP_FUNC tensor targets_for(tensor const& x, tensor const& targets) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor binary_cross_entropy_with_logits_loss(tensor const& logits, tensor const& targets, loss_reduction how,
                                                        std::source_location at) {
@@ -100,4 +99,4 @@ NEAP_FUNC tensor nll_loss(tensor const& log_probabilities, tensor const& targets
   return sum(losses) / sum(cast(counts, losses.element()));
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,17 +5,16 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC tensor matrix(tensor const& x) {
   return x.rank() < 2 || op::detail::is_matrix(x.layout()) ? x : apply(op::copy{}, {x});
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor matmul(tensor const& a, tensor const& b, op::matmul how, std::source_location at) {
   place_scope const here(at, "matmul");
@@ -30,4 +29,4 @@ NEAP_FUNC tensor linear(tensor const& x, tensor const& weight, tensor const& bia
   return bias.is_empty() ? y : y + bias;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor contiguous(tensor const& x, std::source_location at) {
   place_scope const here(at, "contiguous");
@@ -20,9 +20,9 @@ NEAP_FUNC tensor slice(tensor const& x, std::int64_t axis, std::int64_t start, s
   return apply(op::slice{k, from_end(start), from_end(stop)}, {x});
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor cast(tensor const& x, dtype to, std::source_location at) {
   place_scope const here(at, "cast");
@@ -31,10 +31,9 @@ NEAP_FUNC tensor cast(tensor const& x, dtype to, std::source_location at) {
 
 NEAP_FUNC tensor copy(tensor const& x, std::source_location at) { return apply(op::copy{}, {x}, at); }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC bool share_memory(tensor const& a, tensor const& b, std::source_location at) {
   if (auto* t = tracer::active()) {
@@ -45,9 +44,9 @@ NEAP_FUNC bool share_memory(tensor const& a, tensor const& b, std::source_locati
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC void assign(tensor const& to, tensor const& x, std::source_location at) {
   bool const same = !to.is_empty() && !x.is_empty() && detail::share_memory(to, x, at);
@@ -114,10 +113,9 @@ NEAP_FUNC tensor select(tensor const& x, std::int64_t axis, std::int64_t i, std:
   return reshape(apply(op::slice{k, i, i + 1}, {x}), dims);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC tensor first_place(tensor const& x, std::int64_t i, std::source_location at) {
   if (x.rank(at) == 0)
@@ -128,9 +126,9 @@ NEAP_FUNC tensor first_place(tensor const& x, std::int64_t i, std::source_locati
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC std::vector<tensor> split(tensor const& x, std::int64_t parts, std::int64_t axis, std::source_location at) {
   return apply_all(op::split{axis, parts}, {x}, at);
@@ -293,4 +291,4 @@ NEAP_FUNC tensor fill(shape const& dims, double value, dtype element, std::sourc
   return apply(op::fill{dims, element, value}, {}, at);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -7,7 +7,7 @@
 #include <neap/model/functions/comparison.hpp>
 #include <neap/model/functions/elementwise.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor embedding(tensor const& table, tensor const& ids, std::source_location at) {
   place_scope const here(at, "embedding");
@@ -111,4 +111,4 @@ NEAP_FUNC tensor arg_sort(tensor const& x, std::int64_t axis, bool descending, s
   return topk(x, x.size(detail::axis_of(x, axis, "arg_sort", at)), {.axis = axis, .largest = descending}).places;
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

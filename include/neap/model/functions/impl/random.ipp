@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor const& step_clock::now(std::source_location at) {
   if (!ticked_) apply(op::increment{}, {counter_}, at);
@@ -29,10 +29,9 @@ NEAP_FUNC random_scope::random_scope(std::uint64_t seed, step_clock& clock)
     : context_(eager_context::current()),
       before_(context_access::enter(context_, {seed, 0, 1, &clock})) {}
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC tensor step_of_draws(std::source_location at) {
   auto* clock = static_cast<step_clock*>(context_access::clock());
@@ -40,9 +39,9 @@ NEAP_FUNC tensor step_of_draws(std::source_location at) {
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor dropout(tensor const& x, double p, std::source_location at) {
   place_scope const here(at, "dropout");
@@ -103,4 +102,4 @@ NEAP_FUNC tensor randperm(std::int64_t n, std::uint64_t seed, std::source_locati
   return detail::make_copy(all, {n}, at);
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor sum(tensor const& x, axis_list const& axes, bool keepdim, std::source_location at) {
   return apply(op::sum{axes, keepdim}, {x}, at);
@@ -51,19 +51,18 @@ NEAP_FUNC tensor var(tensor const& given, axis_list const& axes, variance_form h
   return squares * (1 / std::max(0., n - static_cast<double>(how.correction)));
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC void require_axes(tensor const& x, axis_list const& axes, char const* who, std::source_location at) {
   for (auto k : axes) axis_of(x, k, who, at);
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor logsumexp(tensor const& given, axis_list const& axes, bool keepdim, std::source_location at) {
   place_scope const here(at, "logsumexp");
@@ -169,4 +168,4 @@ NEAP_FUNC tensor stddev(tensor const& given, axis_list const& axes, variance_for
   return where(differs, sqrt(where(differs, v, 1)), v);  // sqrt never sees a 0, where its slope is infinite
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,15 +5,14 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC tensor rows(tensor const& x) { return x.layout().has_dense_rows() ? x : apply(op::copy{}, {x}); }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
+namespace neap { inline namespace v0 {
 
 NEAP_FUNC tensor softmax(tensor const& x, std::int64_t axis, std::source_location at) {
   place_scope const here(at, "softmax");
@@ -54,4 +53,4 @@ NEAP_FUNC tensor mse_loss(tensor const& x, tensor const& y, std::source_location
   return apply(op::mse{}, {contiguous(x), contiguous(y)});
 }
 
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

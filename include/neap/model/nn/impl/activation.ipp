@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 NEAP_FUNC tensor relu::operator()(tensor const& x, std::source_location at) const {
   scope const within(*this);
@@ -57,4 +57,4 @@ NEAP_FUNC tensor avg_pool2d::operator()(tensor const& x, std::source_location at
   return neap::avg_pool2d(x, {.window = {size, size}, .stride = {stride, stride}, .padding = {padding, padding}}, at);
 }
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn

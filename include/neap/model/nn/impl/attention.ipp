@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::nn {
-namespace detail {
+namespace neap { inline namespace v0 { namespace nn { namespace detail {
 
 NEAP_FUNC tensor attend(tensor const& q, tensor const& k, tensor const& v, tensor const& mask,
                         attention_options const& o) {
@@ -16,9 +15,9 @@ NEAP_FUNC tensor attend(tensor const& q, tensor const& k, tensor const& v, tenso
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 NEAP_FUNC multi_head_attention::multi_head_attention(std::int64_t width, std::int64_t heads_, attention_options o,
                                                      std::source_location at)
@@ -80,4 +79,4 @@ NEAP_FUNC tensor cross_attention::operator()(tensor const& x, tensor const& memo
   return out(reshape(permute(y, {0, 2, 1, 3}), {b, t, d}));
 }
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn

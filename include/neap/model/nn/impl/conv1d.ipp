@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 NEAP_FUNC conv1d::conv1d(std::int64_t in, std::int64_t out, std::int64_t size, conv1d_options o,
                          std::source_location at)
@@ -24,4 +24,4 @@ NEAP_FUNC tensor conv1d::operator()(tensor const& x, std::source_location at) co
                       {.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups});
 }
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn

@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0 {
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC std::int64_t of_a_group(char const* who, std::int64_t channels, std::int64_t groups, std::int64_t in,
                                   std::int64_t out) {
@@ -17,10 +16,9 @@ NEAP_FUNC std::int64_t of_a_group(char const* who, std::int64_t channels, std::i
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0
+}}  // namespace neap::v0
 
-namespace neap::inline v0 {
-namespace nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 NEAP_FUNC conv2d::conv2d(std::int64_t in, std::int64_t out, std::int64_t size, conv2d_options o,
                          std::source_location at)
@@ -43,4 +41,4 @@ NEAP_FUNC tensor conv2d::operator()(tensor const& x, std::source_location at) co
 }
 
 }  // namespace nn
-}  // namespace neap::inline v0
+}}  // namespace neap::v0

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 NEAP_FUNC conv3d::conv3d(std::int64_t in, std::int64_t out, std::int64_t size, conv2d_options o,
                          std::source_location at)
@@ -27,4 +27,4 @@ NEAP_FUNC tensor conv3d::operator()(tensor const& x, std::source_location at) co
                        .groups = o.groups});
 }
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn

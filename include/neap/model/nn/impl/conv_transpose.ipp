@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 NEAP_FUNC conv_transpose2d::conv_transpose2d(std::int64_t in, std::int64_t out, std::int64_t size,
                                              conv_transpose_options o, std::source_location at)
@@ -49,4 +49,4 @@ NEAP_FUNC tensor conv_transpose1d::operator()(tensor const& x, std::source_locat
                                  .groups = o.groups});
 }
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 NEAP_FUNC embedding::embedding(std::int64_t rows, std::int64_t width, double deviation, dtype element,
                                std::source_location at) {
@@ -19,4 +19,4 @@ NEAP_FUNC tensor embedding::operator()(tensor const& ids, std::source_location a
   return neap::embedding(weight, ids);
 }
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn

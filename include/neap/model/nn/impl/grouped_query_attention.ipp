@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 NEAP_FUNC grouped_query_attention::grouped_query_attention(std::int64_t width, std::int64_t heads_,
                                                            std::int64_t key_heads_, grouped_query_options o,
@@ -41,4 +41,4 @@ NEAP_FUNC tensor grouped_query_attention::operator()(tensor const& x, rotary con
   return out(reshape(permute(y, {0, 2, 1, 3}), {b, t, width}));
 }
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn

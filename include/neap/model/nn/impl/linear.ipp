@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 NEAP_FUNC linear::linear(std::int64_t in, std::int64_t out, linear_options o, std::source_location at) {
   place_scope const here(at);
@@ -19,10 +19,9 @@ NEAP_FUNC tensor linear::operator()(tensor const& x, std::source_location at) co
   return neap::linear(x, weight, bias);
 }
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn
 
-namespace neap::inline v0::nn {
-namespace detail {
+namespace neap { inline namespace v0 { namespace nn { namespace detail {
 
 NEAP_FUNC void require_width(char const* who, tensor const& x, parameter const& weight) {
   if (weight.is_empty())
@@ -32,4 +31,4 @@ NEAP_FUNC void require_width(char const* who, tensor const& x, parameter const& 
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 NEAP_FUNC layer_norm::layer_norm(std::int64_t width, double eps, dtype element, std::source_location at)
     : epsilon(eps) {
@@ -14,9 +14,9 @@ NEAP_FUNC layer_norm::layer_norm(std::int64_t width, double eps, dtype element, 
   bias = parameter({width}, initialiser::constant(0), element);
 }
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 NEAP_FUNC tensor layer_norm::operator()(tensor const& x, std::source_location at) const {
   place_scope const here(at);
@@ -77,4 +77,4 @@ NEAP_FUNC tensor batch_norm1d::operator()(tensor const& x, std::source_location 
   return batch_norm2d::operator()(x);
 }
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn

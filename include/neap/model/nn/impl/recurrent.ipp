@@ -5,8 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::nn {
-namespace detail {
+namespace neap { inline namespace v0 { namespace nn { namespace detail {
 
 NEAP_FUNC void require_state(char const* who, tensor const& s, std::int64_t batch, std::int64_t width) {
   if (shape const needed{batch, width}; s.shape() != needed)
@@ -14,9 +13,9 @@ NEAP_FUNC void require_state(char const* who, tensor const& s, std::int64_t batc
 }
 
 }  // namespace detail
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 NEAP_FUNC lstm_cell::lstm_cell(std::int64_t in, std::int64_t width, dtype element, std::source_location at) {
   place_scope const here(at);
@@ -74,4 +73,4 @@ NEAP_FUNC tensor gru_cell::start(std::int64_t batch, std::source_location at) co
   return fill({batch, width()}, 0, state.weight.element());
 }
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 NEAP_FUNC rotary::rotary(std::int64_t context, std::int64_t head, double base, std::source_location at) {
   if (context < 0) throw_error(context_access::place(at), {"rotary: a context of ", context, " tokens"});
@@ -36,4 +36,4 @@ NEAP_FUNC tensor rotary::operator()(tensor const& x, std::source_location at) co
   return x * angles(cosine) + swapped * angles(sine);
 }
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn

@@ -5,7 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap::inline v0::nn {
+namespace neap { inline namespace v0 { namespace nn {
 
 NEAP_FUNC mlp_block::mlp_block(std::int64_t width, std::int64_t hidden, bool tanh_form_, std::source_location at)
     : tanh_form(tanh_form_) {
@@ -55,4 +55,4 @@ NEAP_FUNC tensor transformer_block::operator()(tensor x, std::source_location at
   return norm2(x + drop(mlp(x)));
 }
 
-}  // namespace neap::inline v0::nn
+}}}  // namespace neap::v0::nn
