@@ -153,25 +153,35 @@ class plan_reader {
   void read_graph() {
     auto const storages = root_["storages"], tensors = root_["tensors"], nodes = root_["nodes"],
                outputs = root_["outputs"];
-    std::vector<tensor> rows;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       auto const j = tensors[i];
       auto const storage = u32(j["buf"], storages.size());
-      rows.push_back({storage, layout_in(j)});
+      rows_.push_back({storage, layout_in(j)});
     }
-    std::vector<bytes_t> bytes;
     bytes_t total = 0;
-    for (std::size_t i = 0; i < storages.size(); ++i) bytes.push_back(storages[i]["bytes"].bytes(total));
-    value_.assign(rows.size(), nothing<value_id>);
-    std::vector<bool> by_node(rows.size());
+    for (std::size_t i = 0; i < storages.size(); ++i) bytes_.push_back(storages[i]["bytes"].bytes(total));
+    value_.assign(rows_.size(), nothing<value_id>);
+    read_sources(storages, nodes);
+    for (std::size_t i = 0; i < nodes.size(); ++i) read_node(nodes[i]);
+    read_outputs(outputs);
+    for (std::size_t i = 0; i < nodes.size(); ++i) add_pins_at(nodes[i], edit_, id_at<op_id>(i), pins_in(nodes[i]));
+    for (std::size_t t = 0; t < rows_.size(); ++t)
+      if (value_[t] != nothing<value_id>) add_pins_at(tensors[t], edit_, value_[t], pins_in(tensors[t]));
+    out_.planned.graph = graph(std::move(edit_).finish());
+    check_tables();
+  }
+
+  /// Tensors that no node makes.
+  void read_sources(json_place const& storages, json_place const& nodes) {
+    std::vector<bool> by_node(rows_.size());
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       auto const out = nodes[i]["out"];
-      for (std::size_t k = 0; k < out.size(); ++k) by_node[u32(out[k], rows.size())] = true;
+      for (std::size_t k = 0; k < out.size(); ++k) by_node[u32(out[k], rows_.size())] = true;
     }
     std::vector<value_id> base(storages.size(), nothing<value_id>);
-    for (std::size_t t = 0; t < rows.size(); ++t) {
+    for (std::size_t t = 0; t < rows_.size(); ++t) {
       if (by_node[t]) continue;
-      auto const j = storages[rows[t].storage];
+      auto const j = storages[rows_[t].storage];
       auto const& kind = j["kind"].text();
       role const r = kind == "param"     ? role::weight
                      : kind == "state"   ? role::state
@@ -183,83 +193,86 @@ class plan_reader {
       if (kind == "temp")
         j["kind"].fail("tensor " + std::to_string(t) + " lies in a temp storage, and no node makes it");
       if (r == role::activation) j["kind"].fail("unknown kind \"" + kind + "\"");
-      auto& b = base[rows[t].storage];
+      auto& b = base[rows_[t].storage];
       value_[t] = b == nothing<value_id>
-                      ? edit_.add_source_at(r, rows[t].layout, j.text_or("name", ""), bytes[rows[t].storage])
-                      : edit_.add_source_view(b, rows[t].layout);
+                      ? edit_.add_source_at(r, rows_[t].layout, j.text_or("name", ""), bytes_[rows_[t].storage])
+                      : edit_.add_source_view(b, rows_[t].layout);
       if (b == nothing<value_id>) b = value_[t];
     }
+  }
 
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      auto const j = nodes[i];
-      std::vector<value_id> in;
-      auto const ins = j["in"], outs = j["out"];
-      for (std::size_t k = 0; k < ins.size(); ++k) {
-        auto const v = value_[u32(ins[k], rows.size())];
-        if (v == nothing<value_id>) ins[k].fail("is read before it is made");
-        in.push_back(v);
-      }
-      auto const& name = j["op"].text();
-      op_id const o = id_at<op_id>(edit_.graph().op_count());
-      bool const ours = out_.version > 1 ? j.has("attributes") : name.starts_with("neap.");
-      if (ours && !name.starts_with("neap.")) j["op"].fail("must be an operator of neap's: it has \"attributes\"");
-      if (ours) {
-        add_known(j, name.substr(5), in);
-      } else {
-        std::vector<output_rule> rules;
-        if (j.has("alias") && j["alias"].size() != outs.size())
-          j["alias"].fail("must be " + std::to_string(outs.size()) + " rows, one an output");
-        for (std::size_t k = 0; k < outs.size(); ++k) {
-          auto const& t = rows[u32(outs[k], rows.size())];
-          output_rule r{t.layout, alias_kind::fresh, -1, bytes[t.storage]};
-          if (j.has("alias")) {
-            auto const a = j["alias"][k];
-            if (a.size() != 2) a.fail("must be a kind and an input");
-            auto const& kind = a[0].text();
-            bool const over = kind == "over";
-            a[0].require(kind == "fresh" || kind == "view" || kind == "update" || over,
-                         "must be fresh, over, view or update");
-            r.alias = kind == "view" ? alias_kind::view : kind == "update" ? alias_kind::update : alias_kind::fresh;
-            if (over) {
-              r.of = static_cast<int>(a[1].integer(0, static_cast<std::int64_t>(in.size()) - 1));
-            } else if (r.alias != alias_kind::fresh) {
-              r.of = static_cast<int>(
-                  a[1].integer(-1 - static_cast<std::int64_t>(outs.size()), static_cast<std::int64_t>(in.size()) - 1));
-              a[1].require(r.of != -1, "must be an input, or -2 less an output");
-              r.bytes = -1;
-            }
-          }
-          rules.push_back(r);
-        }
-        auto const details = out_.version > 1 ? j.text_or("details", "") : std::string();
-        edit_.add_opaque(name, opaque_of(j), in, rules, j.text_or("name", ""), details);
-      }
-      auto const made = edit_.outputs_of(o);
-      if (made.size() != outs.size()) outs.fail("the operator has " + std::to_string(made.size()) + " outputs");
-      for (std::size_t k = 0; k < outs.size(); ++k) {
-        auto& v = value_[u32(outs[k], rows.size())];
-        if (v != nothing<value_id>) outs[k].fail("is made twice");
-        v = made[k];
-      }
-      if (out_.version > 2 && j.has("part")) {
-        auto const part = j["part"];
-        part.require(part.size() >= 2 && part.size() % 2 == 0, "must be [number, how many], or several of them");
-        auto row = nothing<part_id>;
-        for (std::size_t k = 0; k < part.size(); k += 2) {
-          auto const count = part[k + 1].integer(1);
-          row = edit_.part_row({part[k].integer(0, count - 1), count, row});
-        }
-        edit_.set_part(o, row);
-        if (out_.version > 3) read_axes(j, o);
-      }
-      auto const origin = j["origin"].integer(-1, INT32_MAX);
-      if (origin >= 0) edit_.set_origin(o, id_at<op_id>(static_cast<std::size_t>(origin)));
+  void read_node(json_place const& j) {
+    std::vector<value_id> in;
+    auto const ins = j["in"], outs = j["out"];
+    for (std::size_t k = 0; k < ins.size(); ++k) {
+      auto const v = value_[u32(ins[k], rows_.size())];
+      if (v == nothing<value_id>) ins[k].fail("is read before it is made");
+      in.push_back(v);
     }
+    auto const& name = j["op"].text();
+    op_id const o = id_at<op_id>(edit_.graph().op_count());
+    bool const ours = out_.version > 1 ? j.has("attributes") : name.starts_with("neap.");
+    if (ours && !name.starts_with("neap.")) j["op"].fail("must be an operator of neap's: it has \"attributes\"");
+    if (ours) add_known(j, name.substr(5), in);
+    else add_unknown(j, name, in);
+    auto const made = edit_.outputs_of(o);
+    if (made.size() != outs.size()) outs.fail("the operator has " + std::to_string(made.size()) + " outputs");
+    for (std::size_t k = 0; k < outs.size(); ++k) {
+      auto& v = value_[u32(outs[k], rows_.size())];
+      if (v != nothing<value_id>) outs[k].fail("is made twice");
+      v = made[k];
+    }
+    if (out_.version > 2 && j.has("part")) {
+      auto const part = j["part"];
+      part.require(part.size() >= 2 && part.size() % 2 == 0, "must be [number, how many], or several of them");
+      auto row = nothing<part_id>;
+      for (std::size_t k = 0; k < part.size(); k += 2) {
+        auto const count = part[k + 1].integer(1);
+        row = edit_.part_row({part[k].integer(0, count - 1), count, row});
+      }
+      edit_.set_part(o, row);
+      if (out_.version > 3) read_axes(j, o);
+    }
+    auto const origin = j["origin"].integer(-1, INT32_MAX);
+    if (origin >= 0) edit_.set_origin(o, id_at<op_id>(static_cast<std::size_t>(origin)));
+  }
+
+  void add_unknown(json_place const& j, std::string const& name, std::vector<value_id> const& in) {
+    auto const outs = j["out"];
+    std::vector<output_rule> rules;
+    if (j.has("alias") && j["alias"].size() != outs.size())
+      j["alias"].fail("must be " + std::to_string(outs.size()) + " rows, one an output");
+    for (std::size_t k = 0; k < outs.size(); ++k) {
+      auto const& t = rows_[u32(outs[k], rows_.size())];
+      output_rule r{t.layout, alias_kind::fresh, -1, bytes_[t.storage]};
+      if (j.has("alias")) read_alias(j["alias"][k], in.size(), outs.size(), r);
+      rules.push_back(r);
+    }
+    auto const details = out_.version > 1 ? j.text_or("details", "") : std::string();
+    edit_.add_opaque(name, opaque_of(j), in, rules, j.text_or("name", ""), details);
+  }
+  static void read_alias(json_place const& a, std::size_t inputs, std::size_t outputs, output_rule& r) {
+    if (a.size() != 2) a.fail("must be a kind and an input");
+    auto const& kind = a[0].text();
+    bool const over = kind == "over";
+    a[0].require(kind == "fresh" || kind == "view" || kind == "update" || over, "must be fresh, over, view or update");
+    r.alias = kind == "view" ? alias_kind::view : kind == "update" ? alias_kind::update : alias_kind::fresh;
+    auto const last = static_cast<std::int64_t>(inputs) - 1;
+    if (over) {
+      r.of = static_cast<int>(a[1].integer(0, last));
+    } else if (r.alias != alias_kind::fresh) {
+      r.of = static_cast<int>(a[1].integer(-1 - static_cast<std::int64_t>(outputs), last));
+      a[1].require(r.of != -1, "must be an input, or -2 less an output");
+      r.bytes = -1;
+    }
+  }
+
+  void read_outputs(json_place const& outputs) {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       auto const& kind = outputs[i]["kind"].text();
       if (kind != "loss" && kind != "grad" && kind != "output")
         outputs[i]["kind"].fail("unknown kind \"" + kind + "\"");
-      auto const v = value_[u32(outputs[i]["tensor"], rows.size())];
+      auto const v = value_[u32(outputs[i]["tensor"], rows_.size())];
       if (v == nothing<value_id>) outputs[i].fail("no node makes it");
       if (edit_.graph().is_kept(v)) outputs[i]["tensor"].fail("is the tensor of two outputs");
       edit_.keep(v, outputs[i].has("role") ? role_of(outputs[i]["role"], kind, v)
@@ -267,11 +280,6 @@ class plan_reader {
                     : kind == "grad"       ? role::gradient
                                            : role::output);
     }
-    for (std::size_t i = 0; i < nodes.size(); ++i) add_pins_at(nodes[i], edit_, id_at<op_id>(i), pins_in(nodes[i]));
-    for (std::size_t t = 0; t < rows.size(); ++t)
-      if (value_[t] != nothing<value_id>) add_pins_at(tensors[t], edit_, value_[t], pins_in(tensors[t]));
-    out_.planned.graph = graph(std::move(edit_).finish());
-    check_tables(rows, bytes);
   }
 
   /// The role of a kept value that an op makes, where its kind does not say it.
@@ -314,25 +322,25 @@ class plan_reader {
   }
 
   /// What the tables say of tensors, storages and views is what the nodes make of them.
-  void check_tables(std::vector<tensor> const& rows, std::vector<bytes_t> const& bytes) const {
+  void check_tables() const {
     auto const& g = out_.planned.graph;
     auto const storages = root_["storages"], tensors = root_["tensors"], nodes = root_["nodes"];
     if (storages.size() != g.storage_count())
       storages.fail("must be " + std::to_string(g.storage_count()) + " rows, one a storage of the graph");
     std::vector<storage_id> of_row(storages.size(), nothing<storage_id>);
     table<storage_id, std::uint8_t> taken(g.storage_count(), 0);
-    for (std::size_t t = 0; t < rows.size(); ++t) {
+    for (std::size_t t = 0; t < rows_.size(); ++t) {
       auto const s = g.storage(value_[t]);
-      auto& in_row = of_row[rows[t].storage];
+      auto& in_row = of_row[rows_[t].storage];
       if (in_row == nothing<storage_id> && !taken[s]) {
-        auto const j = storages[rows[t].storage];
-        if (g.bytes(s) != bytes[rows[t].storage]) j["bytes"].fail("must be " + std::to_string(g.bytes(s)));
+        auto const j = storages[rows_[t].storage];
+        if (g.bytes(s) != bytes_[rows_[t].storage]) j["bytes"].fail("must be " + std::to_string(g.bytes(s)));
         if (!g.is_source(s)) j["kind"].require(j["kind"].text() == "temp", "must be temp: a node makes it");
         in_row = s;
         taken[s] = 1;
       }
       if (in_row != s) tensors[t]["buf"].fail("is not the storage that the nodes put the tensor in");
-      if (!(g.layout(value_[t]) == rows[t].layout)) tensors[t].fail("is not what its node makes");
+      if (!(g.layout(value_[t]) == rows_[t].layout)) tensors[t].fail("is not what its node makes");
     }
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (!g.template as<op::opaque>(id_at<op_id>(i))) continue;
@@ -454,6 +462,8 @@ class plan_reader {
 
   json_place root_;
   graph_editor edit_;
+  std::vector<tensor> rows_;
+  std::vector<bytes_t> bytes_;  // of storages
   std::vector<value_id> value_;
   plan_file out_;
 };

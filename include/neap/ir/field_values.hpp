@@ -822,82 +822,33 @@ class field_values {
       case kind::add_scalar: return sum(arg(o, 0, p), constant(means<op::add_scalar>(o)->value));
       case kind::mul_scalar: return scaled(arg(o, 0, p), means<op::mul_scalar>(o)->value);
       case kind::copy: return at(in[0], p);
-      case kind::load: {  // what was stored; a stored tensor itself has no elements
-        auto const made = store_of(g_, in[0]);
-        if (made == nothing<op_id>) return give_up();
-        return at(g_.inputs(made)[0], p);
-      }
+      case kind::load: return loaded(in[0], p);
       case kind::cast: return cast(o, v, p);
       case kind::reshape: {
         auto const q = unlinear(type_of(0).dims, g_.type(v).dims, p);
         return goes_on() ? at(in[0], q) : element{};
       }
-      case kind::permute: {
-        auto const& axes = means<op::permute>(o)->axes;
-        index_place q = p;
-        for (int k = 0; k < axes.rank(); ++k) q[static_cast<int>(axes[k])] = p[k];
-        return at(in[0], q);
-      }
-      case kind::slice: {
-        auto const& s = *means<op::slice>(o);
-        index_place q = p;
-        q[axis_of(s.axis, p.rank())].at += s.start;
-        return at(in[0], q);
-      }
-      case kind::split: {
-        auto const& s = *means<op::split>(o);
-        index_place q = p;
-        int const k = axis_of(s.axis, p.rank());
-        q[k].at += static_cast<std::int64_t>(index(v) - index(g_.output(o))) * g_.type(v).dims[k];
-        return at(in[0], q);
-      }
+      case kind::permute:
+      case kind::slice:
+      case kind::split: return at(in[0], place_in(o, v, p));
       case kind::pad: {
         auto const& x = *means<op::pad>(o);
-        index_place q = p;
         int const k = axis_of(x.axis, p.rank());
+        index_place q = p;
         q[k].at -= x.before;
         switch (in_range(q[k], type_of(0).dims[k])) {
           case where::inside: return at(in[0], q);
           case where::outside: return padding(x, k, p.rank());
-          case where::varies: break;
+          case where::varies: return {};
         }
         return {};
       }
-      case kind::concat: {
-        int const k = axis_of(means<op::concat>(o)->axis, p.rank());
-        index_place q = p;
-        for (auto x : in) {
-          auto const n = g_.type(x).dims[k];
-          auto const is = side(q[k], n);
-          if (is <= 0) return is < 0 ? at(x, q) : element{};
-          q[k].at -= n;
-        }
-        return give_up();
-      }
+      case kind::concat: return joined(o, p);
       case kind::broadcast_to: return arg(o, 0, p);
       case kind::fill: return factor(means<op::fill>(o)->value);
       case kind::sum: return reduce(o, means<op::sum>(o)->axes, means<op::sum>(o)->keepdim, p);
-      case kind::mean: {
-        auto const& m = *means<op::mean>(o);
-        auto const terms = type_of(0).count() / std::max<std::int64_t>(g_.type(v).count(), 1);
-        auto s = reduce(o, m.axes, m.keepdim, p);
-        auto const share = f_.inverse(f_.of(static_cast<std::uint64_t>(terms)));
-        s.value = f_.mul(s.value, share);
-        for (auto* f : {&s.strict, &s.masked, &s.kernel})
-          f->all = f_.mul(f->all, share), f->constant = f_.mul(f->constant, share);
-        s.magnitude /= static_cast<double>(std::max<std::int64_t>(terms, 1)), s.degree += 1;
-        return s;
-      }
-      case kind::sum_to: {
-        auto const &x = type_of(0).dims, &y = g_.type(v).dims;
-        bool reduced[max_rank]{};
-        index_place q(x.rank());
-        for (int a = 0, missing = x.rank() - y.rank(); a < x.rank(); ++a) {
-          reduced[a] = a < missing || y[a - missing] != x[a];
-          if (!reduced[a]) q[a] = p[a - missing];
-        }
-        return sum_over(x, q, reduced, [&](index_place const& r) { return at(in[0], r); });
-      }
+      case kind::mean: return averaged(o, v, p);
+      case kind::sum_to: return summed_to(o, v, p);
       case kind::triangle: return triangle(o, p);
       case kind::matmul: return matrix_product(o, *means<op::matmul>(o), p);
       case kind::conv2d: return convolution(o, p);
@@ -928,6 +879,11 @@ class field_values {
       case kind::hashed:
       case kind::unknown: break;
     }
+    return hashed(o, v, p);
+  }
+  /// An element of an operator of which nothing more is known: a variable of its arguments.
+  element hashed(op_id o, value_id v, index_place const& p) {
+    auto const in = g_.inputs(o);
     auto const [n, tag] = linear(v, p);
     auto d = hash().mix(key_of(o, v)).mix(static_cast<std::uint64_t>(n)).mix(tag);
     for (auto e : g_.type(v).dims) d.mix(static_cast<std::uint64_t>(e));
@@ -940,6 +896,57 @@ class field_values {
       d.mix(class_of(x));
     }
     return variable(d.finish());
+  }
+  /// What was stored; a stored tensor itself has no elements.
+  element loaded(value_id stored, index_place const& p) {
+    auto const made = store_of(g_, stored);
+    return made == nothing<op_id> ? give_up() : at(g_.inputs(made)[0], p);
+  }
+  /// Where an element of a permutation, a slice or a part of a split is in the argument.
+  index_place place_in(op_id o, value_id v, index_place const& p) const {
+    index_place q = p;
+    if (auto const* turned = means<op::permute>(o)) {
+      for (int k = 0; k < turned->axes.rank(); ++k) q[static_cast<int>(turned->axes[k])] = p[k];
+    } else if (auto const* part = means<op::slice>(o)) {
+      q[axis_of(part->axis, p.rank())].at += part->start;
+    } else {
+      int const k = axis_of(means<op::split>(o)->axis, p.rank());
+      q[k].at += static_cast<std::int64_t>(index(v) - index(g_.output(o))) * g_.type(v).dims[k];
+    }
+    return q;
+  }
+  element joined(op_id o, index_place const& p) {
+    int const k = axis_of(means<op::concat>(o)->axis, p.rank());
+    index_place q = p;
+    for (auto x : g_.inputs(o)) {
+      auto const n = g_.type(x).dims[k];
+      auto const is = side(q[k], n);
+      if (is <= 0) return is < 0 ? at(x, q) : element{};
+      q[k].at -= n;
+    }
+    return give_up();
+  }
+  element averaged(op_id o, value_id v, index_place const& p) {
+    auto const& m = *means<op::mean>(o);
+    auto const terms = g_.type(g_.inputs(o)[0]).count() / std::max<std::int64_t>(g_.type(v).count(), 1);
+    auto s = reduce(o, m.axes, m.keepdim, p);
+    auto const share = f_.inverse(f_.of(static_cast<std::uint64_t>(terms)));
+    s.value = f_.mul(s.value, share);
+    for (auto* f : {&s.strict, &s.masked, &s.kernel})
+      f->all = f_.mul(f->all, share), f->constant = f_.mul(f->constant, share);
+    s.magnitude /= static_cast<double>(std::max<std::int64_t>(terms, 1)), s.degree += 1;
+    return s;
+  }
+  element summed_to(op_id o, value_id v, index_place const& p) {
+    auto const from = g_.inputs(o)[0];
+    auto const &x = g_.type(from).dims, &y = g_.type(v).dims;
+    bool reduced[max_rank]{};
+    index_place q(x.rank());
+    for (int a = 0, missing = x.rank() - y.rank(); a < x.rank(); ++a) {
+      reduced[a] = a < missing || y[a - missing] != x[a];
+      if (!reduced[a]) q[a] = p[a - missing];
+    }
+    return sum_over(x, q, reduced, [&](index_place const& r) { return at(from, r); });
   }
   static void mix_layout(sip_hash& h, tensor_layout const& l) {
     for (auto n : l.strides) h.mix(static_cast<std::uint64_t>(n));

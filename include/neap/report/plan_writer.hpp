@@ -43,6 +43,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -167,167 +168,196 @@ inline std::string json_durations(duration_source const& d) {
          json_time("link_latency_us", x.link_latency) + ",\"free_ops\":[" + free_ops + "]}}";
 }
 
+/// The text of a plan's file.
+template <class G>
+class plan_text {
+ public:
+  plan_text(plan<G> const& p, plan_source const& from)
+      : plan_(p),
+        g_(p.graph),
+        values_(g_.sources().begin(), g_.sources().end()),
+        with_axes_(knows_axes(g_)) {
+    for (auto const& s : p.steps)
+      for (auto v : g_.outputs(s.op)) values_.push_back(v);
+    row_.resize(g_.value_count());
+    for (std::size_t i = 0; i < values_.size(); ++i) row_[index(values_[i])] = i;
+    put_head(from);
+    put_rows("storages", g_.storage_count(), &plan_text::storage);
+    put_rows("tensors", values_.size(), &plan_text::tensor);
+    put_rows("nodes", p.steps.size(), &plan_text::node);
+    put_rows("outputs", g_.kept().size(), &plan_text::output);
+    put_rows("steps", p.steps.size(), &plan_text::step);
+    put_rows("buffers", p.buffers.size(), &plan_text::buffer);
+    put_rows("waits", p.waits.size(), &plan_text::wait);
+    text_ += "\"checksum\":\"" + to_hex(digest{}.mix(std::string_view(text_))) + "\"}\n";
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  void put_head(plan_source const& from) {
+    auto const& p = plan_;
+    text_ = std::string("{\"format\":\"neap.plan\",\"version\":") + (with_axes_ ? "4" : "3") +
+            ",\"name\":" + json_text(from.name) + ",\n\"fingerprint\":\"" + to_hex(p.original) +
+            "\",\"source\":{\"optimizer\":" + (from.optimizer ? "true" : "false") +
+            ",\"magis\":" + json_text(from.magis) + ",\"losses_apart\":" + (from.losses_apart ? "true" : "false") +
+            (from.gradients_used_up ? ",\"gradients_used_up\":true" : "") + json_donated(from.donated) +
+            json_pins(from.pins) + "},\n\"options\":{\"alignment\":" + std::to_string(p.options.alignment) +
+            ",\"takeover\":" + (p.options.takeover ? "true" : "false") + "},\n";
+    text_ += "\"peak_bytes\":" + std::to_string(p.peak_bytes) + ",\"arena_bytes\":" + std::to_string(p.arena_bytes) +
+             ",\"resident_bytes\":" + std::to_string(p.resident_bytes) +
+             ",\"lower_bound_bytes\":" + std::to_string(p.lower_bound_bytes) + "," +
+             json_time("latency_us", p.latency) + ",\n";
+    bool const memory = from.memory_limit_bytes >= 0, latency = from.latency_limit_seconds >= 0;
+    if (memory || latency)
+      text_ += std::string("\"limits\":{") +
+               (memory ? "\"memory_bytes\":" + std::to_string(from.memory_limit_bytes) : std::string()) +
+               (memory && latency ? "," : "") +
+               (latency ? json_time("latency_us", from.latency_limit_seconds) : std::string()) + "},\n";
+    if (from.durations) text_ += "\"durations\":" + json_durations(*from.durations) + ",\n";
+  }
+  void put_rows(char const* key, std::size_t n, std::string (plan_text::*row)(std::size_t) const) {
+    text_ += "\"" + std::string(key) + "\":[";
+    for (std::size_t i = 0; i < n; ++i) text_ += (i ? ",\n" : "\n") + (this->*row)(i);
+    text_ += "],\n";
+  }
+  std::string row_of(value_id v) const { return std::to_string(row_[index(v)]); }
+  template <class Values>
+  std::string rows_of(Values const& values) const {
+    std::string t = "[";
+    for (std::size_t k = 0; k < values.size(); ++k) t += (k ? "," : "") + row_of(values[k]);
+    return t + "]";
+  }
+
+  std::string storage(std::size_t i) const {
+    auto const s = id_at<storage_id>(i);
+    auto const& r = g_.record(s);
+    auto const role = g_.is_source(s) ? g_.role(r.first) : neap::role::activation;
+    auto const name = g_.name(r.first);
+    return "{\"bytes\":" + std::to_string(r.bytes) + ",\"kind\":\"" + storage_kind(role) + "\"" +
+           (name.empty() || !g_.is_source(s) ? "" : ",\"name\":" + json_text(name)) + "}";
+  }
+  std::string tensor(std::size_t i) const {
+    auto const v = values_[i];
+    auto const& l = g_.layout(v);
+    std::string t = "{\"buf\":" + std::to_string(index(g_.storage(v))) + ",\"dtype\":\"" +
+                    (l.type.element == dtype::boolean ? "b8" : std::string(name_of(l.type.element))) +
+                    "\",\"shape\":" + json_list(l.type.dims);
+    if (!(l.strides == dense_strides(l.type.dims))) t += ",\"stride\":" + json_list(l.strides);
+    if (l.offset) t += ",\"offset\":" + std::to_string(l.offset);
+    return t + json_pins(g_.pins(v)) + "}";
+  }
+  std::string node(std::size_t i) const {
+    op_id const o = plan_.steps[i].op;
+    auto const* x = g_.template as<op::opaque>(o);
+    bool const transfer = plan_.steps[i].stream != op_stream::compute || g_.template as<op::wait>(o);
+    std::string t = "{\"name\":" + json_text(g_.name(o)) + ",\"op\":" +
+                    (x ? json_text(g_.text(x->target)) : json_text("neap." + std::string(g_.facets(o).name))) +
+                    ",\"in\":" + rows_of(g_.inputs(o)) + ",\"out\":" + rows_of(g_.outputs(o)) +
+                    (x ? unknown(o, *x) : attributes(o));
+    if (auto const at = g_.record(o).part; at != nothing<part_id>)
+      t += ",\"part\":[" + numbers_of_part(g_, at) + "]" +
+           (with_axes_ ? ",\"axes\":" + axes_of_part_text(axes_of_part(g_, o)) : std::string());
+    t += json_pins(g_.pins(o).of_op());
+    t += ",\"latency_us\":" + json_number((plan_.steps[i].end - plan_.steps[i].start) * 1e6);
+    return t + ",\"origin\":" + (transfer ? std::string("-1") : std::to_string(index(g_.origin(o)))) + "}";
+  }
+  /// What a node has that is the graph's own operator.
+  std::string unknown(op_id o, op::opaque const& x) const {
+    std::string t, alias, flags;
+    bool all_fresh = true;
+    for (auto v : g_.outputs(o)) {
+      auto const& r = g_.record(v);
+      bool const over = r.alias == alias_kind::fresh && r.of >= 0;
+      all_fresh &= r.alias == alias_kind::fresh && !over;
+      alias += "[\"" +
+               std::string(over                           ? "over"
+                           : r.alias == alias_kind::fresh ? "fresh"
+                           : r.alias == alias_kind::view  ? "view"
+                                                          : "update") +
+               "\"," + std::to_string(r.of) + "],";
+    }
+    if (!all_fresh) t += ",\"alias\":[" + alias.substr(0, alias.size() - 1) + "]";
+    t += ",\"flags\":[";
+    if (flow::is_view(g_, o)) flags += "\"view\",";
+    if (x.pointwise) flags += "\"pointwise\",";
+    if (x.rng) flags += "\"rng\",";
+    if (x.placeholder) flags += "\"placeholder\",";
+    if (!x.pure) flags += "\"impure\",";
+    t += flags.substr(0, flags.empty() ? 0 : flags.size() - 1) + "]";
+    if (x.rng) t += ",\"key\":" + std::to_string(x.key);
+    t += ",\"flops\":" + json_number(x.flops) + ",\"read\":" + json_number(x.read) +
+         ",\"write\":" + json_number(x.written) + ",\"seconds\":" + json_number(x.seconds);
+    if (x.is_part())
+      t += ",\"whole\":{\"flops\":" + json_number(x.whole_flops) + ",\"bytes\":" + json_number(x.whole_bytes) + "}";
+    if (x.details) t += ",\"details\":" + json_text(g_.text(x.details));
+    return t;
+  }
+  std::string attributes(op_id o) const {
+    std::string t = ",\"attributes\":{";
+    bool first = true;
+    for (auto const& a : g_.facets(o).attributes) {
+      t += (first ? "" : ",") + json_text(a.name) + ":";
+      first = false;
+      std::visit(
+          [&](auto const& value) {
+            using type = std::remove_cvref_t<decltype(value)>;
+            if constexpr (std::is_same_v<type, bool>) t += value ? "true" : "false";
+            else if constexpr (std::is_same_v<type, std::int64_t>) t += std::to_string(value);
+            else if constexpr (std::is_same_v<type, double>) t += json_number(value);
+            else if constexpr (std::is_same_v<type, dtype>) t += json_text(name_of(value));
+            else t += json_list(value);
+          },
+          a.get(g_.attributes(o)));
+    }
+    return t + "}";
+  }
+  std::string output(std::size_t i) const {
+    auto const v = g_.kept()[i];
+    auto const r = g_.role(v);
+    return "{\"tensor\":" + row_of(v) + ",\"kind\":\"" +
+           (r == role::loss       ? "loss"
+            : r == role::gradient ? "grad"
+                                  : "output") +
+           "\"" + (says_role(g_, v) ? ",\"role\":" + json_text(name_of(r)) : std::string()) + "}";
+  }
+  std::string step(std::size_t i) const {
+    auto const& x = plan_.steps[i];
+    char const* const kind[] = {"compute", "store", "load"};
+    std::string t = "{\"kind\":\"" + std::string(kind[static_cast<int>(x.stream)]) +
+                    "\",\"node\":" + std::to_string(i) + ",\"stream\":" + std::to_string(static_cast<int>(x.stream)) +
+                    "," + json_time("start", x.start) + "," + json_time("end", x.end);
+    if (x.workspace_bytes)
+      t += ",\"workspace\":" + std::to_string(x.workspace_bytes) +
+           ",\"workspace_offset\":" + std::to_string(x.workspace_offset);
+    return t + "}";
+  }
+  std::string buffer(std::size_t i) const {
+    auto const& b = plan_.buffers[i];
+    std::string t = "{\"value\":" + row_of(g_.record(b.storage).first) +
+                    ",\"pool\":\"device\",\"offset\":" + std::to_string(b.offset) +
+                    ",\"bytes\":" + std::to_string(b.bytes) + ",\"first\":" + std::to_string(b.first) +
+                    ",\"last\":" + std::to_string(b.last) + ",\"resident\":" + (b.resident ? "true" : "false");
+    if (b.takes_over != nothing<storage_id>) t += ",\"takes_over\":" + row_of(g_.record(b.takes_over).first);
+    return t + "}";
+  }
+  std::string wait(std::size_t i) const {
+    return "[" + std::to_string(plan_.waits[i].step) + "," + std::to_string(plan_.waits[i].transfer) + "]";
+  }
+
+  plan<G> const& plan_;
+  G const& g_;
+  std::vector<value_id> values_;  // in the file's order: sources, then outputs step by step
+  std::vector<std::size_t> row_;  // in it
+  bool with_axes_;
+  std::string text_;
+};
+
 }  // namespace detail
 
 /// The text of the file. Linear in the plan's size.
 template <class G>
 std::string plan_json(plan<G> const& p, plan_source const& from) {
-  using detail::json_number;
-  using detail::json_text;
-  auto const& g = p.graph;
-  // Values in file order: sources, then outputs step by step.
-  std::vector<value_id> values(g.sources().begin(), g.sources().end());
-  for (auto const& s : p.steps)
-    for (auto v : g.outputs(s.op)) values.push_back(v);
-  std::vector<std::size_t> row(g.value_count());
-  for (std::size_t i = 0; i < values.size(); ++i) row[index(values[i])] = i;
-
-  bool const with_axes = detail::knows_axes(g);
-  std::string s =
-      std::string("{\"format\":\"neap.plan\",\"version\":") + (with_axes ? "4" : "3") +
-      ",\"name\":" + json_text(from.name) + ",\n\"fingerprint\":\"" + to_hex(p.original) +
-      "\",\"source\":{\"optimizer\":" + (from.optimizer ? "true" : "false") + ",\"magis\":" + json_text(from.magis) +
-      ",\"losses_apart\":" + (from.losses_apart ? "true" : "false") +
-      (from.gradients_used_up ? ",\"gradients_used_up\":true" : "") + detail::json_donated(from.donated) +
-      detail::json_pins(from.pins) + "},\n\"options\":{\"alignment\":" + std::to_string(p.options.alignment) +
-      ",\"takeover\":" + (p.options.takeover ? "true" : "false") + "},\n";
-  s += "\"peak_bytes\":" + std::to_string(p.peak_bytes) + ",\"arena_bytes\":" + std::to_string(p.arena_bytes) +
-       ",\"resident_bytes\":" + std::to_string(p.resident_bytes) +
-       ",\"lower_bound_bytes\":" + std::to_string(p.lower_bound_bytes) + "," +
-       detail::json_time("latency_us", p.latency) + ",\n";
-  if (from.memory_limit_bytes >= 0 || from.latency_limit_seconds >= 0) {
-    bool const memory = from.memory_limit_bytes >= 0, latency = from.latency_limit_seconds >= 0;
-    s += std::string("\"limits\":{") +
-         (memory ? "\"memory_bytes\":" + std::to_string(from.memory_limit_bytes) : std::string()) +
-         (memory && latency ? "," : "") +
-         (latency ? detail::json_time("latency_us", from.latency_limit_seconds) : std::string()) + "},\n";
-  }
-  if (from.durations) s += "\"durations\":" + detail::json_durations(*from.durations) + ",\n";
-  auto const rows = [&](char const* key, std::size_t n, auto&& row_text) {
-    s += "\"" + std::string(key) + "\":[";
-    for (std::size_t i = 0; i < n; ++i) s += (i ? ",\n" : "\n") + row_text(i);
-    s += "],\n";
-  };
-  rows("storages", g.storage_count(), [&](std::size_t i) {
-    auto const& r = g.record(id_at<storage_id>(i));
-    auto const role = g.is_source(id_at<storage_id>(i)) ? g.role(r.first) : neap::role::activation;
-    auto const name = g.name(r.first);
-    return "{\"bytes\":" + std::to_string(r.bytes) + ",\"kind\":\"" + detail::storage_kind(role) + "\"" +
-           (name.empty() || !g.is_source(id_at<storage_id>(i)) ? "" : ",\"name\":" + json_text(name)) + "}";
-  });
-  rows("tensors", values.size(), [&](std::size_t i) {
-    auto const v = values[i];
-    auto const& l = g.layout(v);
-    std::string t = "{\"buf\":" + std::to_string(index(g.storage(v))) + ",\"dtype\":\"" +
-                    (l.type.element == dtype::boolean ? "b8" : std::string(name_of(l.type.element))) +
-                    "\",\"shape\":" + detail::json_list(l.type.dims);
-    if (!(l.strides == dense_strides(l.type.dims))) t += ",\"stride\":" + detail::json_list(l.strides);
-    if (l.offset) t += ",\"offset\":" + std::to_string(l.offset);
-    return t + detail::json_pins(g.pins(v)) + "}";
-  });
-  rows("nodes", p.steps.size(), [&](std::size_t i) {
-    op_id const o = p.steps[i].op;
-    auto const* x = g.template as<op::opaque>(o);
-    bool const transfer = p.steps[i].stream != op_stream::compute || g.template as<op::wait>(o);
-    std::string t = "{\"name\":" + json_text(g.name(o)) + ",\"op\":" +
-                    (x ? json_text(g.text(x->target)) : json_text("neap." + std::string(g.facets(o).name))) +
-                    ",\"in\":[";
-    for (std::size_t k = 0; k < g.inputs(o).size(); ++k)
-      t += (k ? "," : "") + std::to_string(row[index(g.inputs(o)[k])]);
-    t += "],\"out\":[";
-    for (std::size_t k = 0; k < g.outputs(o).size(); ++k)
-      t += (k ? "," : "") + std::to_string(row[index(g.outputs(o)[k])]);
-    t += "]";
-    if (x) {
-      std::string alias;
-      bool all_fresh = true;
-      for (auto v : g.outputs(o)) {
-        auto const& r = g.record(v);
-        bool const over = r.alias == alias_kind::fresh && r.of >= 0;
-        all_fresh &= r.alias == alias_kind::fresh && !over;
-        alias += "[\"" +
-                 std::string(over                           ? "over"
-                             : r.alias == alias_kind::fresh ? "fresh"
-                             : r.alias == alias_kind::view  ? "view"
-                                                            : "update") +
-                 "\"," + std::to_string(r.of) + "],";
-      }
-      if (!all_fresh) t += ",\"alias\":[" + alias.substr(0, alias.size() - 1) + "]";
-      t += ",\"flags\":[";
-      std::string flags;
-      if (flow::is_view(g, o)) flags += "\"view\",";
-      if (x->pointwise) flags += "\"pointwise\",";
-      if (x->rng) flags += "\"rng\",";
-      if (x->placeholder) flags += "\"placeholder\",";
-      if (!x->pure) flags += "\"impure\",";
-      t += flags.substr(0, flags.empty() ? 0 : flags.size() - 1) + "]";
-      if (x->rng) t += ",\"key\":" + std::to_string(x->key);
-      t += ",\"flops\":" + json_number(x->flops) + ",\"read\":" + json_number(x->read) +
-           ",\"write\":" + json_number(x->written);
-      t += ",\"seconds\":" + json_number(x->seconds);
-      if (x->is_part())
-        t += ",\"whole\":{\"flops\":" + json_number(x->whole_flops) + ",\"bytes\":" + json_number(x->whole_bytes) + "}";
-      if (x->details) t += ",\"details\":" + json_text(g.text(x->details));
-    } else {
-      t += ",\"attributes\":{";
-      bool first = true;
-      for (auto const& a : g.facets(o).attributes) {
-        t += (first ? "" : ",") + json_text(a.name) + ":";
-        first = false;
-        std::visit(
-            [&](auto const& value) {
-              using type = std::remove_cvref_t<decltype(value)>;
-              if constexpr (std::is_same_v<type, bool>) t += value ? "true" : "false";
-              else if constexpr (std::is_same_v<type, std::int64_t>) t += std::to_string(value);
-              else if constexpr (std::is_same_v<type, double>) t += json_number(value);
-              else if constexpr (std::is_same_v<type, dtype>) t += json_text(name_of(value));
-              else t += detail::json_list(value);
-            },
-            a.get(g.attributes(o)));
-      }
-      t += "}";
-    }
-    if (auto const at = g.record(o).part; at != nothing<part_id>)
-      t += ",\"part\":[" + detail::numbers_of_part(g, at) + "]" +
-           (with_axes ? ",\"axes\":" + detail::axes_of_part_text(axes_of_part(g, o)) : std::string());
-    t += detail::json_pins(g.pins(o).of_op());
-    t += ",\"latency_us\":" + json_number((p.steps[i].end - p.steps[i].start) * 1e6);
-    return t + ",\"origin\":" + (transfer ? std::string("-1") : std::to_string(index(g.origin(o)))) + "}";
-  });
-  rows("outputs", g.kept().size(), [&](std::size_t i) {
-    auto const v = g.kept()[i];
-    auto const r = g.role(v);
-    return "{\"tensor\":" + std::to_string(row[index(v)]) + ",\"kind\":\"" +
-           (r == role::loss       ? "loss"
-            : r == role::gradient ? "grad"
-                                  : "output") +
-           "\"" + (detail::says_role(g, v) ? ",\"role\":" + json_text(name_of(r)) : std::string()) + "}";
-  });
-  rows("steps", p.steps.size(), [&](std::size_t i) {
-    auto const& x = p.steps[i];
-    char const* const kind[] = {"compute", "store", "load"};
-    std::string t = "{\"kind\":\"" + std::string(kind[static_cast<int>(x.stream)]) +
-                    "\",\"node\":" + std::to_string(i) + ",\"stream\":" + std::to_string(static_cast<int>(x.stream)) +
-                    "," + detail::json_time("start", x.start) + "," + detail::json_time("end", x.end);
-    if (x.workspace_bytes)
-      t += ",\"workspace\":" + std::to_string(x.workspace_bytes) +
-           ",\"workspace_offset\":" + std::to_string(x.workspace_offset);
-    return t + "}";
-  });
-  rows("buffers", p.buffers.size(), [&](std::size_t i) {
-    auto const& b = p.buffers[i];
-    std::string t = "{\"value\":" + std::to_string(row[index(g.record(b.storage).first)]) +
-                    ",\"pool\":\"device\",\"offset\":" + std::to_string(b.offset) +
-                    ",\"bytes\":" + std::to_string(b.bytes) + ",\"first\":" + std::to_string(b.first) +
-                    ",\"last\":" + std::to_string(b.last) + ",\"resident\":" + (b.resident ? "true" : "false");
-    if (b.takes_over != nothing<storage_id>)
-      t += ",\"takes_over\":" + std::to_string(row[index(g.record(b.takes_over).first)]);
-    return t + "}";
-  });
-  rows("waits", p.waits.size(), [&](std::size_t i) {
-    return "[" + std::to_string(p.waits[i].step) + "," + std::to_string(p.waits[i].transfer) + "]";
-  });
-  return s + "\"checksum\":\"" + to_hex(digest{}.mix(std::string_view(s))) + "\"}\n";
+  return detail::plan_text<G>(p, from).take();
 }
 
 }}  // namespace neap::v0

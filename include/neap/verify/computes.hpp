@@ -34,265 +34,323 @@ inline bool same_arguments(op_graph const& original, op_id x, op_graph const& g,
   return true;
 }
 
-/// Compares a graph with another one, value by value; whether some of it is computed otherwise.
-inline bool check_values(op_graph const& original, op_graph const& g, hash_key key, verification& out) {
-  using kind = violation_kind;
-  auto const report = [&](kind k, op_id o, std::string what) {
-    out.add({k, no_id, o, nothing<storage_id>, std::move(what)});
-  };
-
-  numbers was(original, key);
-  for (auto o : was.order) was.add(original, o);
-  // Ops of the original by origin: the first one, and after each the next; and the numbers of those that count.
-  std::vector<op_id> first_of(original.origin_count(), nothing<op_id>);
-  table<op_id, op_id> next_of(original.op_count(), nothing<op_id>);
-  std::vector<std::pair<digest, op_id>> counted;
-  for (std::size_t i = original.op_count(); i-- > 0;) {
-    auto const o = id_at<op_id>(i);
-    if (is_transfer(original, o)) continue;
-    auto& first = first_of[index(original.origin(o))];
-    next_of[o] = std::exchange(first, o);
-    if (runs_at_most_once(original, o)) counted.emplace_back(was.op[o], o);
-  }
-  std::sort(counted.begin(), counted.end());
-  auto const of_origin = [&](op_id origin) {
-    return index(origin) < first_of.size() ? first_of[index(origin)] : nothing<op_id>;
-  };
-  std::vector<digest> known;  // all numbers, computed at the first use
-  auto const is_of_original = [&](digest d) {
-    if (known.empty()) {
-      for (auto o : original.ops())
-        if (!is_transfer(original, o)) known.push_back(was.op[o]);
-      std::sort(known.begin(), known.end());
+/// The comparison of a graph with the original, value by value. `was`: the original's numbers.
+class value_check {
+ public:
+  value_check(op_graph const& original, numbers const& was, op_graph const& g, hash_key key, verification& out)
+      : original_(original),
+        was_(was),
+        g_(g),
+        out_(out),
+        first_of_(original.origin_count(), nothing<op_id>),
+        next_of_(original.op_count(), nothing<op_id>),
+        any_pins_(original.has_pins()),
+        now_(g, key),
+        rewrites_(original, was, g, now_),
+        cut_(original, was, g, now_, rewrites_) {
+    for (std::size_t i = original.op_count(); i-- > 0;) {
+      auto const o = id_at<op_id>(i);
+      if (is_transfer(original, o)) continue;
+      auto& first = first_of_[index(original.origin(o))];
+      next_of_[o] = std::exchange(first, o);
+      if (runs_at_most_once(original, o)) counted_.emplace_back(was.op[o], o);
     }
-    return std::binary_search(known.begin(), known.end(), d);
-  };
+    std::sort(counted_.begin(), counted_.end());
+    for (auto o : original.ops()) original_fuses_ = original_fuses_ || has_steps(original, o);
+  }
 
-  // An op that may run once only, of this number; nothing if another op of the original has that number too.
-  bool const any_pins = original.has_pins();
-  auto const pinned_of = [&](digest d) {
+  /// Reports what differs; whether some of the graph is computed otherwise.
+  bool operator()() {
+    check_sources();
+    check_ops();
+    check_counts();
+    rewrites_.numbered(now_.order.size());
+    if (any_pins_) check_stores();
+    check_kept();
+    check_storages();
+    check_updates();
+    return rewrites_.any() || otherwise_;
+  }
+
+ private:
+  using kind = violation_kind;
+  void report(kind k, op_id o, std::string what) { out_.add({k, no_id, o, nothing<storage_id>, std::move(what)}); }
+
+  op_id of_origin(op_id origin) const {
+    return index(origin) < first_of_.size() ? first_of_[index(origin)] : nothing<op_id>;
+  }
+  bool is_of_original(digest d) {
+    if (known_.empty()) {
+      for (auto o : original_.ops())
+        if (!is_transfer(original_, o)) known_.push_back(was_.op[o]);
+      std::sort(known_.begin(), known_.end());
+    }
+    return std::binary_search(known_.begin(), known_.end(), d);
+  }
+  /// An op that may run once only, of this number; nothing if another op of the original has that number too.
+  op_id pinned_of(digest d) const {
     op_id found = nothing<op_id>;
-    if (!any_pins) return found;
-    for (auto o : original.ops()) {
-      if (is_transfer(original, o) || was.op[o] != d) continue;
-      if (!original.pins(o).has_any(pin::keep | pin::run_once)) return nothing<op_id>;
+    if (!any_pins_) return found;
+    for (auto o : original_.ops()) {
+      if (is_transfer(original_, o) || was_.op[o] != d) continue;
+      if (!original_.pins(o).has_any(pin::keep | pin::run_once)) return nothing<op_id>;
       found = o;
     }
     return found;
-  };
-
-  // sources: the same, in the same order
-  numbers now(g, key);
-  if (g.sources().size() != original.sources().size())
-    report(kind::source_changed, nothing<op_id>,
-           std::to_string(g.sources().size()) + " sources where the original has " +
-               std::to_string(original.sources().size()));
-  for (std::size_t i = 0; i < std::min(g.sources().size(), original.sources().size()); ++i) {
-    auto const a = g.sources()[i], b = original.sources()[i];
-    if (now.value[a] != was.value[b])
-      report(kind::source_changed, nothing<op_id>, "source " + std::to_string(i) + " has another role, type or size");
-    if (g.record(g.storage(a)).first == a && g.name(a) != original.name(b))  // views of it have none in a file
-      report(kind::name_changed, nothing<op_id>,
-             "source " + std::to_string(i) + " is called \"" + std::string(g.name(a)) + "\", in the original \"" +
-                 std::string(original.name(b)) + "\"");
   }
 
-  // ops: each has the number of one of the original's
-  std::vector<digest> ran;  // the numbers of those that count
-  rewritten rewrites(original, was, g, now);
-  pieces cut(original, was, g, now, rewrites);
-  std::size_t done = 0;
-  bool otherwise = false;  // whether ops are fused that are not fused in the original, or the other way round
-  bool original_fuses = false;
-  for (auto o : original.ops()) original_fuses = original_fuses || has_steps(original, o);
-  if (now.order.size() != g.op_count())
-    report(kind::read_before_made, nothing<op_id>, "the planned graph has a circle");
-  for (auto o : now.order) {
-    rewrites.numbered(done++);
-    now.add(g, o);
-    if (is_transfer(g, o)) {
-      bool ok = g.inputs(o).size() == 1 && g.outputs(o).size() == 1;
-      if (ok) {
-        auto const in = g.inputs(o)[0];
-        auto a = g.layout(in), b = g.layout(g.output(o));
-        a.offset = b.offset = 0;  // a load makes a storage of its own
-        ok = a == b && (is_store(g, o) || stored_by(g, in) != nothing<op_id>);
-      }
-      if (!ok)
-        report(kind::bad_transfer, o, describe(g, o) + " is not a store or load of one value, or a wait for its store");
-      continue;
+  /// Sources: the same, in the same order.
+  void check_sources() {
+    if (g_.sources().size() != original_.sources().size())
+      report(kind::source_changed, nothing<op_id>,
+             std::to_string(g_.sources().size()) + " sources where the original has " +
+                 std::to_string(original_.sources().size()));
+    for (std::size_t i = 0; i < std::min(g_.sources().size(), original_.sources().size()); ++i) {
+      auto const a = g_.sources()[i], b = original_.sources()[i];
+      if (now_.value[a] != was_.value[b])
+        report(kind::source_changed, nothing<op_id>, "source " + std::to_string(i) + " has another role, type or size");
+      if (g_.record(g_.storage(a)).first == a && g_.name(a) != original_.name(b))  // views of it have none in a file
+        report(kind::name_changed, nothing<op_id>,
+               "source " + std::to_string(i) + " is called \"" + std::string(g_.name(a)) + "\", in the original \"" +
+                   std::string(original_.name(b)) + "\"");
     }
-    auto const check_views = [&](op_id x) {
-      if (!shows_the_same(original, was, x, g, now, o))
-        report(kind::type_changed, o,
-               describe(g, o) + " shows other elements than " + describe(original, x) +
-                   " of the original: its layout, or that of what it is a view of, differs");
-      if (!writes_over_the_same(original, was, x, g, now, o))
-        report(kind::input_changed, o,
-               describe(g, o) + " writes over other bytes than " + describe(original, x) +
-                   " of the original: what it writes over has another layout, lies in another storage, or beside it "
-                   "there lies something else");
-    };
-    // What was it meant to be? The original op of its origin, the one most alike.
+  }
+
+  /// Ops: each has the number of one of the original's.
+  void check_ops() {
+    if (now_.order.size() != g_.op_count())
+      report(kind::read_before_made, nothing<op_id>, "the planned graph has a circle");
+    std::size_t done = 0;
+    for (auto o : now_.order) {
+      rewrites_.numbered(done++);
+      now_.add(g_, o);
+      if (is_transfer(g_, o)) check_transfer(o);
+      else check_op(o);
+    }
+  }
+  void check_transfer(op_id o) {
+    bool ok = g_.inputs(o).size() == 1 && g_.outputs(o).size() == 1;
+    if (ok) {
+      auto const in = g_.inputs(o)[0];
+      auto a = g_.layout(in), b = g_.layout(g_.output(o));
+      a.offset = b.offset = 0;  // a load makes a storage of its own
+      ok = a == b && (is_store(g_, o) || stored_by(g_, in) != nothing<op_id>);
+    }
+    if (!ok)
+      report(kind::bad_transfer, o, describe(g_, o) + " is not a store or load of one value, or a wait for its store");
+  }
+  void check_name(op_id o, op_id meant) {
+    if (g_.name(o) != original_.name(meant))
+      report(kind::name_changed, o, describe(g_, o) + " is " + describe(original_, meant) + " of the original");
+  }
+  void check_views(op_id o, op_id x) {
+    if (!shows_the_same(original_, was_, x, g_, now_, o))
+      report(kind::type_changed, o,
+             describe(g_, o) + " shows other elements than " + describe(original_, x) +
+                 " of the original: its layout, or that of what it is a view of, differs");
+    if (!writes_over_the_same(original_, was_, x, g_, now_, o))
+      report(kind::input_changed, o,
+             describe(g_, o) + " writes over other bytes than " + describe(original_, x) +
+                 " of the original: what it writes over has another layout, lies in another storage, or beside it "
+                 "there lies something else");
+  }
+  /// The original op of its origin that is most alike, and how much: 4 is the same.
+  std::pair<op_id, int> meant_by(op_id o) const {
     op_id meant = nothing<op_id>;
     int likeness = -1;
-    for (auto x = of_origin(g.origin(o)); x != nothing<op_id>; x = next_of[x]) {
-      int const l = was.op[x] == now.op[o] ? 4 : (was.plain[x] == now.plain[o]) * 2 + (was.types[x] == now.types[o]);
+    for (auto x = of_origin(g_.origin(o)); x != nothing<op_id>; x = next_of_[x]) {
+      int const l =
+          was_.op[x] == now_.op[o] ? 4 : (was_.plain[x] == now_.plain[o]) * 2 + (was_.types[x] == now_.types[o]);
       if (l > likeness) likeness = l, meant = x;
       if (l == 4) break;
     }
-    // What is pinned may not be a step of an op that the original has not: it would run there, perhaps once more.
-    bool const with_steps = likeness < 4 && has_steps(g, o);
-    otherwise = otherwise || with_steps;
-    if (with_steps && any_pins)
-      now.each_step(g, o, [&](digest d) {
-        if (auto const x = pinned_of(d); x != nothing<op_id> && d != now.op[o])
-          report(kind::broken_pin, o,
-                 describe(g, o) + " has " + describe(original, x) + " of the original as a step, which is pinned " +
-                     to_string(original.pins(x)));
-      });
+    return {meant, likeness};
+  }
+  void check_op(op_id o) {
+    auto const [meant, likeness] = meant_by(o);
+    if (likeness < 4 && has_steps(g_, o)) {
+      otherwise_ = true;
+      if (any_pins_) check_steps(o);
+    }
     if (likeness == 4) {
-      if (g.record(o).part != nothing<part_id>)
-        report(kind::not_a_part, o, describe(g, o) + " says that it is a part, and is the whole op");
-      if (g.name(o) != original.name(meant))
-        report(kind::name_changed, o, describe(g, o) + " is " + describe(original, meant) + " of the original");
-      check_views(meant);
-      if (runs_at_most_once(original, meant)) ran.push_back(now.op[o]);
-      continue;
+      if (g_.record(o).part != nothing<part_id>)
+        report(kind::not_a_part, o, describe(g_, o) + " says that it is a part, and is the whole op");
+      check_name(o, meant);
+      check_views(o, meant);
+      if (runs_at_most_once(original_, meant)) ran_.push_back(now_.op[o]);
+      return;
     }
-    if (meant == nothing<op_id> && cut.add_helper(o)) continue;
+    if (meant == nothing<op_id> && cut_.add_helper(o)) return;
     // The original's op, of arguments that are the original's, if not computed as there.
-    if (meant != nothing<op_id> && was.plain[meant] == now.plain[o] && was.types[meant] == now.types[o] &&
-        g.record(o).part == nothing<part_id> && same_arguments(original, meant, g, o, rewrites)) {
-      if (g.name(o) != original.name(meant))
-        report(kind::name_changed, o, describe(g, o) + " is " + describe(original, meant) + " of the original");
-      check_views(meant);
-      now.set_as(g, o, was, original, meant);
-      if (runs_at_most_once(original, meant)) ran.push_back(now.op[o]);
-      continue;
+    if (meant != nothing<op_id> && was_.plain[meant] == now_.plain[o] && was_.types[meant] == now_.types[o] &&
+        g_.record(o).part == nothing<part_id> && same_arguments(original_, meant, g_, o, rewrites_)) {
+      check_name(o, meant);
+      check_views(o, meant);
+      now_.set_as(g_, o, was_, original_, meant);
+      if (runs_at_most_once(original_, meant)) ran_.push_back(now_.op[o]);
+      return;
     }
-    if (is_of_original(now.op[o])) {
-      if (meant == nothing<op_id> && rewrites.may_be(o)) {  // a rewrite has come upon something that was there
-        if (auto const x = pinned_of(now.op[o]); x != nothing<op_id>)
-          report(kind::broken_pin, o,
-                 describe(g, o) + " computes " + describe(original, x) + " of the original again, which is pinned " +
-                     to_string(original.pins(x)));
-        continue;
-      }
-      report(kind::unknown_op, o, describe(g, o) + " is another op of the original than its origin says");
-      if (runs_at_most_once(g, o)) ran.push_back(now.op[o]);
-      continue;
-    }
+    if (is_of_original(now_.op[o])) return check_other(o, meant);
     if (meant == nothing<op_id>) {
-      if (!rewrites.take(o)) report(kind::unknown_op, o, describe(g, o) + " is not in the original");
-      otherwise = otherwise || original_fuses;
-      continue;
+      if (!rewrites_.take(o)) report(kind::unknown_op, o, describe(g_, o) + " is not in the original");
+      otherwise_ = otherwise_ || original_fuses_;
+      return;
     }
     std::string no_part;
-    if (g.record(o).part != nothing<part_id> && cut.add_part(meant, o, no_part)) {
-      if (g.name(o) != original.name(meant))
+    if (g_.record(o).part != nothing<part_id> && cut_.add_part(meant, o, no_part)) {
+      if (g_.name(o) != original_.name(meant))
         report(kind::name_changed, o,
-               describe(g, o) + " is a part of " + describe(original, meant) + " of the original");
-      continue;
+               describe(g_, o) + " is a part of " + describe(original_, meant) + " of the original");
+      return;
     }
-    auto const who = describe(g, o) + " is not " + describe(original, meant) + " of the original: ";
-    if (!no_part.empty()) {
-      report(kind::not_a_part, o,
-             describe(g, o) + " is no part of " + describe(original, meant) + " of the original: " + no_part);
-    } else if (was.plain[meant] != now.plain[o]) {
-      report(kind::operator_changed, o, who + "another operator, attribute or random key");
-    } else if (was.types[meant] != now.types[o]) {
-      report(kind::type_changed, o, who + "its outputs have other types, layouts or sizes");
-    } else {
-      std::string where = "another number of arguments";
-      auto what = kind::input_changed;
-      auto const a = g.inputs(o), b = original.inputs(meant);
-      for (std::size_t i = 0; a.size() == b.size() && i < a.size(); ++i)
-        if (now.value[a[i]] != was.value[b[i]]) {
-          where = "argument " + std::to_string(i) + " is another value";
-          if (!is_pinned(original, b[i])) break;
-          auto const maker = original.producer(b[i]);
-          where += " than " + describe(original, maker) + " makes, which is pinned " + to_string(original.pins(maker));
-          what = kind::broken_pin;
-          break;
-        }
-      report(what, o, who + where);
+    report_change(o, meant, no_part);
+    if (g_.outputs(o).size() == original_.outputs(meant).size())
+      now_.set_as(g_, o, was_, original_, meant);  // so that readers are not blamed
+    if (runs_at_most_once(original_, meant)) ran_.push_back(was_.op[meant]);
+  }
+  /// What is pinned may not be a step of an op that the original has not: it would run there, perhaps once more.
+  void check_steps(op_id o) {
+    now_.each_step(g_, o, [&](digest d) {
+      if (auto const x = pinned_of(d); x != nothing<op_id> && d != now_.op[o])
+        report(kind::broken_pin, o,
+               describe(g_, o) + " has " + describe(original_, x) + " of the original as a step, which is pinned " +
+                   to_string(original_.pins(x)));
+    });
+  }
+  /// An op with the number of another op of the original than its origin says.
+  void check_other(op_id o, op_id meant) {
+    if (meant == nothing<op_id> && rewrites_.may_be(o)) {  // a rewrite has come upon something that was there
+      if (auto const x = pinned_of(now_.op[o]); x != nothing<op_id>)
+        report(kind::broken_pin, o,
+               describe(g_, o) + " computes " + describe(original_, x) + " of the original again, which is pinned " +
+                   to_string(original_.pins(x)));
+      return;
     }
-    if (g.outputs(o).size() == original.outputs(meant).size())
-      now.set_as(g, o, was, original, meant);  // so that readers are not blamed
-    if (runs_at_most_once(original, meant)) ran.push_back(was.op[meant]);
+    report(kind::unknown_op, o, describe(g_, o) + " is another op of the original than its origin says");
+    if (runs_at_most_once(g_, o)) ran_.push_back(now_.op[o]);
   }
-
-  // ops that count: as often as in the original
-  std::sort(ran.begin(), ran.end());
-  for (std::size_t i = 0, next = 0; i < counted.size(); i = next) {
-    auto const [number, o] = counted[i];
-    while (next < counted.size() && counted[next].first == number) ++next;
-    auto const [first, last] = std::equal_range(ran.begin(), ran.end(), number);
-    auto const have = static_cast<std::size_t>(last - first);
-    if (have < next - i && runs_exactly_once(original, o))
-      report(kind::missing_op, nothing<op_id>, describe(original, o) + " of the original does not run");
-    if (have > next - i)
-      report(kind::repeated_op, nothing<op_id>, describe(original, o) + " of the original runs more than once");
-  }
-
-  rewrites.numbered(now.order.size());
-  // what is stored: not what may never leave, whichever op computes it
-  if (any_pins) {
-    std::vector<digest> free;  // numbers of values that may leave
-    for (auto v : original.values())
-      if (!original.pins(v).has_any(pin::keep | pin::never_out)) free.push_back(was.value[v]);
-    std::sort(free.begin(), free.end());
-    for (auto o : now.order) {
-      if (!is_store(g, o) || g.inputs(o).size() != 1) continue;
-      auto const v = g.inputs(o)[0];
-      for (auto w : original.values())
-        if (original.pins(w).has_any(pin::keep | pin::never_out) &&
-            !std::binary_search(free.begin(), free.end(), was.value[w]) &&
-            (now.value[v] == was.value[w] || (rewrites.makes(v) && rewrites.computes_pinned(v, w))))
-          report(kind::broken_pin, o,
-                 describe(g, o) + " stores what is pinned in the original: " + to_string(original.pins(w)));
-    }
-  }
-
-  // what is kept: the same values in the same order
-  if (g.kept().size() != original.kept().size())
-    report(kind::output_changed, nothing<op_id>,
-           std::to_string(g.kept().size()) + " values are kept, " + std::to_string(original.kept().size()) +
-               " in the original");
-  for (std::size_t i = 0; i < std::min(g.kept().size(), original.kept().size()); ++i) {
-    auto const a = g.kept()[i], b = original.kept()[i];
-    bool const same = g.layout(a) == original.layout(b) &&
-                      (now.value[a] == was.value[b] || (g.producer(a) != nothing<op_id> && rewrites.same(a, b)));
-    if (!same || g.role(a) != original.role(b))
-      report(kind::output_changed, g.producer(a), "kept value " + std::to_string(i) + " is not the original's");
-  }
-
-  // what is written must be the storage that the original writes
-  table<storage_id, storage_id> lies_in(g.storage_count(), nothing<storage_id>);
-  for (std::size_t i = 0; i < std::min(g.kept().size(), original.kept().size()); ++i) {
-    auto const s = g.storage(g.kept()[i]), t = original.storage(original.kept()[i]);
-    if (lies_in[s] == nothing<storage_id>) lies_in[s] = t;
-    if (lies_in[s] != t || g.is_resident(s) != original.is_resident(t))
-      report(kind::output_changed, g.producer(g.kept()[i]),
-             "kept value " + std::to_string(i) + " shares a storage that it does not share in the original");
-    else if (g.bytes(s) != original.bytes(t) && now.value[g.kept()[i]] == was.value[original.kept()[i]])
-      report(kind::output_changed, g.producer(g.kept()[i]),
-             "kept value " + std::to_string(i) + " lies in a storage of another size than in the original");
-  }
-  for (auto o : now.order)
-    if (updates_in_place(g, o))
-      for (auto x = of_origin(g.origin(o)); x != nothing<op_id>; x = next_of[x]) {
-        if (was.op[x] != now.op[o]) continue;
-        for (std::size_t j = 0; j < g.outputs(o).size(); ++j) {
-          auto const &s = g.record(g.storage(g.outputs(o)[j])),
-                     &t = original.record(original.storage(original.outputs(x)[j]));
-          if (s.resident != t.resident || (t.resident && now.value[s.first] != was.value[t.first]))
-            report(kind::type_changed, o, describe(g, o) + " writes over another storage than in the original");
-        }
+  /// How an op differs from the one that it was meant to be.
+  void report_change(op_id o, op_id meant, std::string const& no_part) {
+    auto const who = describe(g_, o) + " is not " + describe(original_, meant) + " of the original: ";
+    if (!no_part.empty())
+      return report(kind::not_a_part, o,
+                    describe(g_, o) + " is no part of " + describe(original_, meant) + " of the original: " + no_part);
+    if (was_.plain[meant] != now_.plain[o])
+      return report(kind::operator_changed, o, who + "another operator, attribute or random key");
+    if (was_.types[meant] != now_.types[o])
+      return report(kind::type_changed, o, who + "its outputs have other types, layouts or sizes");
+    std::string where = "another number of arguments";
+    auto what = kind::input_changed;
+    auto const a = g_.inputs(o), b = original_.inputs(meant);
+    for (std::size_t i = 0; a.size() == b.size() && i < a.size(); ++i)
+      if (now_.value[a[i]] != was_.value[b[i]]) {
+        where = "argument " + std::to_string(i) + " is another value";
+        if (!is_pinned(original_, b[i])) break;
+        auto const maker = original_.producer(b[i]);
+        where += " than " + describe(original_, maker) + " makes, which is pinned " + to_string(original_.pins(maker));
+        what = kind::broken_pin;
         break;
       }
-  return rewrites.any() || otherwise;
+    report(what, o, who + where);
+  }
+
+  /// Ops that count: as often as in the original.
+  void check_counts() {
+    std::sort(ran_.begin(), ran_.end());
+    for (std::size_t i = 0, next = 0; i < counted_.size(); i = next) {
+      auto const [number, o] = counted_[i];
+      while (next < counted_.size() && counted_[next].first == number) ++next;
+      auto const [first, last] = std::equal_range(ran_.begin(), ran_.end(), number);
+      auto const have = static_cast<std::size_t>(last - first);
+      if (have < next - i && runs_exactly_once(original_, o))
+        report(kind::missing_op, nothing<op_id>, describe(original_, o) + " of the original does not run");
+      if (have > next - i)
+        report(kind::repeated_op, nothing<op_id>, describe(original_, o) + " of the original runs more than once");
+    }
+  }
+  /// What is stored: not what may never leave, whichever op computes it.
+  void check_stores() {
+    std::vector<digest> free;  // numbers of values that may leave
+    for (auto v : original_.values())
+      if (!original_.pins(v).has_any(pin::keep | pin::never_out)) free.push_back(was_.value[v]);
+    std::sort(free.begin(), free.end());
+    for (auto o : now_.order) {
+      if (!is_store(g_, o) || g_.inputs(o).size() != 1) continue;
+      auto const v = g_.inputs(o)[0];
+      for (auto w : original_.values())
+        if (original_.pins(w).has_any(pin::keep | pin::never_out) &&
+            !std::binary_search(free.begin(), free.end(), was_.value[w]) &&
+            (now_.value[v] == was_.value[w] || (rewrites_.makes(v) && rewrites_.computes_pinned(v, w))))
+          report(kind::broken_pin, o,
+                 describe(g_, o) + " stores what is pinned in the original: " + to_string(original_.pins(w)));
+    }
+  }
+  /// What is kept: the same values in the same order.
+  void check_kept() {
+    if (g_.kept().size() != original_.kept().size())
+      report(kind::output_changed, nothing<op_id>,
+             std::to_string(g_.kept().size()) + " values are kept, " + std::to_string(original_.kept().size()) +
+                 " in the original");
+    for (std::size_t i = 0; i < std::min(g_.kept().size(), original_.kept().size()); ++i) {
+      auto const a = g_.kept()[i], b = original_.kept()[i];
+      bool const same = g_.layout(a) == original_.layout(b) &&
+                        (now_.value[a] == was_.value[b] || (g_.producer(a) != nothing<op_id> && rewrites_.same(a, b)));
+      if (!same || g_.role(a) != original_.role(b))
+        report(kind::output_changed, g_.producer(a), "kept value " + std::to_string(i) + " is not the original's");
+    }
+  }
+  /// What is kept lies in the storages of the original.
+  void check_storages() {
+    table<storage_id, storage_id> lies_in(g_.storage_count(), nothing<storage_id>);
+    for (std::size_t i = 0; i < std::min(g_.kept().size(), original_.kept().size()); ++i) {
+      auto const s = g_.storage(g_.kept()[i]), t = original_.storage(original_.kept()[i]);
+      if (lies_in[s] == nothing<storage_id>) lies_in[s] = t;
+      if (lies_in[s] != t || g_.is_resident(s) != original_.is_resident(t))
+        report(kind::output_changed, g_.producer(g_.kept()[i]),
+               "kept value " + std::to_string(i) + " shares a storage that it does not share in the original");
+      else if (g_.bytes(s) != original_.bytes(t) && now_.value[g_.kept()[i]] == was_.value[original_.kept()[i]])
+        report(kind::output_changed, g_.producer(g_.kept()[i]),
+               "kept value " + std::to_string(i) + " lies in a storage of another size than in the original");
+    }
+  }
+  /// What is written is the storage that the original writes.
+  void check_updates() {
+    for (auto o : now_.order) {
+      if (!updates_in_place(g_, o)) continue;
+      auto x = of_origin(g_.origin(o));
+      while (x != nothing<op_id> && was_.op[x] != now_.op[o]) x = next_of_[x];
+      if (x == nothing<op_id>) continue;
+      for (std::size_t j = 0; j < g_.outputs(o).size(); ++j) {
+        auto const &s = g_.record(g_.storage(g_.outputs(o)[j])),
+                   &t = original_.record(original_.storage(original_.outputs(x)[j]));
+        if (s.resident != t.resident || (t.resident && now_.value[s.first] != was_.value[t.first]))
+          report(kind::type_changed, o, describe(g_, o) + " writes over another storage than in the original");
+      }
+    }
+  }
+
+  op_graph const& original_;
+  numbers const& was_;
+  op_graph const& g_;
+  verification& out_;
+  std::vector<op_id> first_of_;                    // ops of the original by origin: the first one
+  table<op_id, op_id> next_of_;                    // and after each the next
+  std::vector<std::pair<digest, op_id>> counted_;  // ops of the original that count
+  std::vector<digest> ran_;                        // the numbers of those that run
+  std::vector<digest> known_;                      // all numbers of the original, computed at the first use
+  bool any_pins_;
+  bool original_fuses_ = false;
+  bool otherwise_ = false;  // ops are fused that are not fused in the original, or the other way round
+  numbers now_;
+  rewritten rewrites_;
+  pieces cut_;
+};
+
+/// Compares a graph with another one, value by value; whether some of it is computed otherwise.
+inline bool check_values(op_graph const& original, op_graph const& g, hash_key key, verification& out) {
+  numbers was(original, key);
+  for (auto o : was.order) was.add(original, o);
+  return value_check(original, was, g, key, out)();
 }
 
 /// Compares the planned graph with the original; whether some of it is computed otherwise. Where parts are not those of the
