@@ -15,11 +15,15 @@ from .nodes import is_tensor, tensors_of
 from .planner import Plan
 from .torch_private import (
     OrderedSet,
+    apply_graphsafe_rng_functionalization,
+    captures_cuda_graphs,
     extract_forward_and_backward,
     is_sym_node,
     run_and_save_rng_state,
     run_with_rng_state,
 )
+
+CAPTURED = "cuda"  # the type of devices with CUDA graphs
 
 
 class Rewriter:
@@ -35,6 +39,19 @@ class Rewriter:
         self.is_late = False
         self.times = Counter(row for row, _, _ in plan.steps)
         self.states: dict[fx.Node, fx.Node] = {}  # of random ops that run again: their generators' states
+        self.pairs = self.paired()  # of random ops, by what they are in the joint graph: their two runs
+
+    def paired(self) -> dict[fx.Node, list[fx.Node]]:
+        """Random ops with generators of their own, one in each half, where CUDA graphs are captured: they run once in
+        each, on one device. As in torch's partitioner, their numbers are not those of eager mode."""
+        if not captures_cuda_graphs():
+            return {}
+        boundary = next(k for k, (row, _, _) in enumerate(self.plan.steps) if self.exported.rows[row] is None)
+        early = Counter(row for row, _, _ in self.plan.steps[:boundary])
+        rows = [r for r, n in self.times.items() if self.exported.is_random[r] and n == 2 and early[r] == 1]
+        nodes = [self.exported.rows[r] for r in rows]
+        devices = {tensors_of(n)[0].device for n in nodes}
+        return {n: [] for n in nodes} if len(devices) == 1 and devices.pop().type == CAPTURED else {}
 
     def use(self, old: fx.Node, local: dict) -> fx.Node:
         """The new node of an argument: what the plan says, or a source, or a size, which is computed on demand."""
@@ -64,7 +81,7 @@ class Rewriter:
                 self.saved[n] = None
         again = self.runs.get(old, 0)
         self.runs[old] = again + 1
-        if self.exported.is_random[row] and self.times[row] > 1:
+        if self.exported.is_random[row] and self.times[row] > 1 and old not in self.pairs:
             new = self.drawn(old, local)
         elif again and is_batch_norm(old):
             x, weight, bias = (None if a is None else self.use(a, local) for a in old.args[:3])
@@ -73,6 +90,8 @@ class Rewriter:
             new = self.graph.node_copy(old, lambda n: self.use(n, local))
         if again:
             new.meta = _meta_of_copy(old, new)
+        if old in self.pairs:
+            self.pairs[old].append(new)
         if old in self.exported.scratch:
             self.scratch[new.name] = self.exported.scratch[old]
         new_nodes = [new]
@@ -172,13 +191,31 @@ class Rewriter:
             raise NotPlannable(f"{opaque[0].name} is saved for the backward half, and is no tensor")
         values = [n for n in saved if not is_sym_node(n)]
         static_nodes = OrderedSet(own[self.env[n]] for n in static)
-        return extract_forward_and_backward(
+        forward, backward = extract_forward_and_backward(
             module,
             values,
             saved_sym_nodes=sizes,
             num_fwd_outputs=num_forward_outputs,
             static_lifetime_input_nodes=static_nodes,
         )
+        self.give_generators(forward, backward, own)
+        return forward, backward
+
+    def give_generators(self, forward: fx.GraphModule, backward: fx.GraphModule, own: dict) -> None:
+        """Each pair of random ops draws from two generators with equal states, which are further inputs of the halves."""
+        if not self.pairs:
+            return
+        early, late = ({n.name: n for n in half.graph.nodes} for half in (forward, backward))
+        last = [next(reversed(half.graph.find_nodes(op="placeholder"))) for half in (forward, backward)]
+        for count, (old, runs) in enumerate(self.pairs.items()):
+            first, again = early.get(own[runs[0]].name), late.get(own[runs[1]].name)
+            if first is None or again is None:  # dead in its half
+                continue
+            device = tensors_of(old)[0].device
+            last = apply_graphsafe_rng_functionalization(forward, backward, first, again, device, count, *last)
+        for half in (forward, backward):
+            half.graph.lint()
+            half.recompile()
 
 
 _batch_norm_alone = torch.ops.aten._native_batch_norm_legit.no_stats

@@ -12,6 +12,7 @@ from torch._functorch.partitioners import (
     _extract_fwd_bwd_modules as extract_forward_and_backward,
 )
 from torch._functorch.partitioners import (
+    apply_graphsafe_rng_functionalization,
     default_partition,
     min_cut_rematerialization_partition,
 )
@@ -36,7 +37,9 @@ __all__ = [
     "Scheduled",
     "allocations_of",
     "aot_autograd",
+    "apply_graphsafe_rng_functionalization",
     "boxed_nop",
+    "captures_cuda_graphs",
     "compile_fx",
     "default_partition",
     "extract_forward_and_backward",
@@ -208,6 +211,11 @@ def written_as_loops(target) -> bool:
     from torch._inductor.lowering import fallbacks, lowerings  # imported late: it takes a second
 
     return target in lowerings and target not in fallbacks
+
+
+def captures_cuda_graphs() -> bool:
+    """Whether steps may be captured as CUDA graphs, where a random state cannot be read and set by the host."""
+    return inductor_config.triton.cudagraphs and functorch_config.graphsafe_rng_functionalization
 
 
 def placeholder_kind(node) -> str:

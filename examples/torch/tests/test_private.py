@@ -16,6 +16,7 @@ from neap_torch import torch_private as private
         (private.default_partition, ["joint_module", "num_fwd_outputs"]),
         (private.fx_graph_cse, ["fx_g"]),
         (private.is_sym_node, ["node"]),
+        (private.apply_graphsafe_rng_functionalization, ["fw_module", "bw_module", "fw_node", "bw_node", "device", "rng_count", "last_fwd_input", "last_bwd_input"]),
         (private.boxed_nop, ["fx_g", "example_inputs"]),
     ],
 )  # fmt: skip
