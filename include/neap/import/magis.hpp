@@ -75,115 +75,142 @@ inline std::vector<dim_link> magis_links(json_place const& node, std::string con
   return links;
 }
 
-inline imported_graph read_magis_nodes(json_place const& root, magis_memory memory) {
-  auto const nodes = root["nodes"];
-  std::unordered_map<std::int64_t, std::size_t> row_of;
-  for (std::size_t i = 0; i < nodes.size(); ++i)
-    if (!row_of.emplace(nodes[i]["id"].integer(0), i).second) nodes[i]["id"].fail("is the id of two nodes");
+class magis_reader {
+ public:
+  magis_reader(json_place const& root, magis_memory memory)
+      : root_(root),
+        nodes_(root["nodes"]),
+        memory_(memory),
+        edit_(operator_table(standard_operators::facets)),
+        value_(nodes_.size(), nothing<value_id>),
+        is_read_(nodes_.size()),
+        seen_(nodes_.size()) {}
 
-  auto const schedule_list = root["schedule"];
-  std::vector<bool> placed(nodes.size());
-  graph_editor edit{operator_table(standard_operators::facets)};
-  std::vector<value_id> value(nodes.size(), nothing<value_id>);
-  std::vector<bool> is_read(nodes.size());
-  std::unordered_map<std::uint32_t, std::uint32_t> writes;  // by storage: in place, so far
-  std::vector<std::uint32_t> seen(nodes.size());            // writes of its storage that a value shows
-  auto const is_overwritten = [&](std::size_t i) {
-    auto const w = writes.find(static_cast<std::uint32_t>(index(edit.graph().storage(value[i]))));
-    return w != writes.end() && w->second != seen[i];
-  };
-  std::vector<std::pair<std::size_t, value_id>> stays;  // values without readers
-  imported_graph out;
-  bytes_t total = 0;
+  imported_graph operator()() {
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+      if (!row_of_.emplace(nodes_[i]["id"].integer(0), i).second) nodes_[i]["id"].fail("is the id of two nodes");
+    auto const schedule_list = root_["schedule"];
+    std::vector<bool> placed(nodes_.size());
+    for (std::size_t k = 0; k < schedule_list.size(); ++k) {
+      auto const id = schedule_list[k].integer(0);
+      auto const found = row_of_.find(id);
+      if (found == row_of_.end()) schedule_list[k].fail("there is no node " + std::to_string(id));
+      std::size_t const i = found->second;
+      if (placed[i]) schedule_list[k].fail("node " + std::to_string(id) + " is scheduled twice");
+      placed[i] = true;
+      read_node(i);
+    }
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+      if (!placed[i]) nodes_[i]["id"].fail("is not in the schedule");
+    for (auto const& [i, v] : stays_)
+      if (!is_read_[i] && !(v == value_[i] && is_overwritten(i))) edit_.keep(v, role::output);
 
-  for (std::size_t k = 0; k < schedule_list.size(); ++k) {
-    auto const id = schedule_list[k].integer(0);
-    auto const found = row_of.find(id);
-    if (found == row_of.end()) schedule_list[k].fail("there is no node " + std::to_string(id));
-    std::size_t const i = found->second;
-    if (placed[i]) schedule_list[k].fail("node " + std::to_string(id) + " is scheduled twice");
-    placed[i] = true;
+    imported_graph out;
+    out.program = graph(std::move(edit_).finish());
+    for (auto o : out.program.ops()) out.order.order.push_back(o);
+    out.name = root_.text_or("name", "");
+    out.format = "magis";
+    return out;
+  }
 
-    auto const j = nodes[i];
-    auto const& kind = j["kind"].text();
-    auto const& tag = j["op"].text();
-    j["kind"].require(kind == "weight" || kind == "input" || kind == "op", "must be weight, input or op");
-    bytes_t const bytes = j["out_bytes"].bytes(total);
+ private:
+  bool is_overwritten(std::size_t i) const {
+    auto const w = writes_.find(static_cast<std::uint32_t>(index(edit_.graph().storage(value_[i]))));
+    return w != writes_.end() && w->second != seen_[i];
+  }
+  static tensor_layout layout_in(json_place const& j) {
     if (j.has("dtype")) j["dtype"].require(j["dtype"].text() == "float32", "only float32 is known");
     tensor_layout layout;
     try {
       layout = tensor_layout::dense({dtype::f32, j["shape"].axes(0)});
       (void)layout.type.bytes();
     } catch (error const& e) { j["shape"].fail(e.what()); }
-    std::string const name = j.has("attrs") ? j["attrs"].text_or("name", "") : std::string();
-
+    return layout;
+  }
+  static op::opaque work_in(json_place const& j, bytes_t bytes) {
     op::opaque what;
-    what.pointwise = tag.starts_with("ewise.");
+    what.pointwise = j["op"].text().starts_with("ewise.");
     what.flops = j.work("flops");
     double const moved = j.work("bytes");  // read and written together
     what.written = std::min(moved, static_cast<double>(bytes));
     what.read = moved - what.written;
     what.seconds = j["latency_us"].microseconds();
+    return what;
+  }
+  std::vector<value_id> read_inputs(json_place const& in) {
     std::vector<value_id> inputs;
-    auto const in = j["inputs"];
     for (std::size_t a = 0; a < in.size(); ++a) {
-      auto const from = row_of.find(in[a].integer(0));
-      if (from == row_of.end()) in[a].fail("there is no node " + std::to_string(in[a].integer()));
-      if (value[from->second] == nothing<value_id>) in[a].fail("the schedule has its reader first");
+      auto const from = row_of_.find(in[a].integer(0));
+      if (from == row_of_.end()) in[a].fail("there is no node " + std::to_string(in[a].integer()));
+      if (value_[from->second] == nothing<value_id>) in[a].fail("the schedule has its reader first");
       if (is_overwritten(from->second))
         in[a].fail("node " + std::to_string(in[a].integer()) +
                    " was updated in place before; the update's output is what there is of it");
-      inputs.push_back(value[from->second]);
-      is_read[from->second] = true;
+      inputs.push_back(value_[from->second]);
+      is_read_[from->second] = true;
     }
+    return inputs;
+  }
+  void read_node(std::size_t i) {
+    auto const j = nodes_[i];
+    auto const& kind = j["kind"].text();
+    auto const& tag = j["op"].text();
+    j["kind"].require(kind == "weight" || kind == "input" || kind == "op", "must be weight, input or op");
+    bytes_t const bytes = j["out_bytes"].bytes(total_);
+    auto const layout = layout_in(j);
+    std::string const name = j.has("attrs") ? j["attrs"].text_or("name", "") : std::string();
+    auto what = work_in(j, bytes);
+    auto const inputs = read_inputs(j["inputs"]);
     int const update_of =
         j.has("inplace_of_arg") && !j["inplace_of_arg"].is_null()
             ? static_cast<int>(j["inplace_of_arg"].integer(0, static_cast<std::int64_t>(inputs.size()) - 1))
             : -1;
     bool const view = j.has("view") && j["view"].boolean() && !inputs.empty();
-
     if (kind != "op") {
-      if (!inputs.empty()) in.fail("a " + kind + " has no inputs");
-      if (memory == magis_memory::aliased) {
-        value[i] = edit.add_source_at(kind == "weight" ? role::weight : role::input, layout, name, bytes);
-        continue;
+      if (!inputs.empty()) j["inputs"].fail("a " + kind + " has no inputs");
+      if (memory_ == magis_memory::aliased) {
+        value_[i] = edit_.add_source_at(kind == "weight" ? role::weight : role::input, layout, name, bytes);
+        return;
       }
       what.placeholder = true;
     }
     std::vector<output_rule> rules;
     if (update_of >= 0)
-      rules.push_back({edit.layout_of(inputs[static_cast<std::size_t>(update_of)]), alias_kind::update, update_of, -1});
-    if (update_of < 0 && memory == magis_memory::aliased && view) rules.push_back({layout, alias_kind::view, 0, -1});
-    else if (update_of < 0 || memory == magis_memory::as_magis) rules.push_back({layout, alias_kind::fresh, -1, bytes});
+      rules.push_back(
+          {edit_.layout_of(inputs[static_cast<std::size_t>(update_of)]), alias_kind::update, update_of, -1});
+    if (update_of < 0 && memory_ == magis_memory::aliased && view) rules.push_back({layout, alias_kind::view, 0, -1});
+    else if (update_of < 0 || memory_ == magis_memory::as_magis)
+      rules.push_back({layout, alias_kind::fresh, -1, bytes});
     bool const has_attributes = j.has("attrs") && !j["attrs"].is_null();
     auto const details = has_attributes ? j["attrs"].other_members({"name"}) : std::string();
     std::vector<extents> shapes;
-    for (auto v : inputs) shapes.push_back(edit.layout_of(v).type.dims);
+    for (auto v : inputs) shapes.push_back(edit_.layout_of(v).type.dims);
     auto const links = magis_links(j, tag, shapes, layout.type.dims);
-    op_id const o = edit.add_opaque(tag, what, inputs, rules, name, details,
-                                    update_of < 0 ? std::span(links) : std::span<dim_link const>());
+    op_id const o = edit_.add_opaque(tag, what, inputs, rules, name, details,
+                                     update_of < 0 ? std::span(links) : std::span<dim_link const>());
     if (update_of < 0 && kind == "op")
       if (auto const known =
               known_magis(tag, has_attributes ? j["attrs"].raw() : nlohmann::json(), shapes, layout.type.dims))
-        edit.set_meaning(o, known->view());
-    value[i] = edit.output(o);
-    auto const in_storage = static_cast<std::uint32_t>(index(edit.graph().storage(value[i])));
-    if (update_of >= 0) ++writes[in_storage];
-    if (auto const w = writes.find(in_storage); w != writes.end()) seen[i] = w->second;
-    if (update_of < 0 || memory == magis_memory::as_magis)
-      stays.emplace_back(i, edit.output(o, static_cast<int>(rules.size()) - 1));
+        edit_.set_meaning(o, known->view());
+    value_[i] = edit_.output(o);
+    auto const in_storage = static_cast<std::uint32_t>(index(edit_.graph().storage(value_[i])));
+    if (update_of >= 0) ++writes_[in_storage];
+    if (auto const w = writes_.find(in_storage); w != writes_.end()) seen_[i] = w->second;
+    if (update_of < 0 || memory_ == magis_memory::as_magis)
+      stays_.emplace_back(i, edit_.output(o, static_cast<int>(rules.size()) - 1));
   }
-  for (std::size_t i = 0; i < nodes.size(); ++i)
-    if (!placed[i]) nodes[i]["id"].fail("is not in the schedule");
-  for (auto const& [i, v] : stays)
-    if (!is_read[i] && !(v == value[i] && is_overwritten(i))) edit.keep(v, role::output);
 
-  out.program = graph(std::move(edit).finish());
-  for (auto o : out.program.ops()) out.order.order.push_back(o);
-  out.name = root.text_or("name", "");
-  out.format = "magis";
-  return out;
-}
+  json_place root_, nodes_;
+  magis_memory memory_;
+  graph_editor edit_;
+  std::unordered_map<std::int64_t, std::size_t> row_of_;
+  std::vector<value_id> value_;
+  std::vector<bool> is_read_;
+  std::unordered_map<std::uint32_t, std::uint32_t> writes_;  // by storage: in place, so far
+  std::vector<std::uint32_t> seen_;                          // writes of its storage that a value shows
+  std::vector<std::pair<std::size_t, value_id>> stays_;      // values without readers
+  bytes_t total_ = 0;
+};
 
 }  // namespace detail
 
@@ -191,7 +218,7 @@ inline imported_graph read_magis_nodes(json_place const& root, magis_memory memo
 inline result<imported_graph> read_magis(nlohmann::json const& document, std::string const& file,
                                          magis_memory memory = magis_memory::as_magis) {
   try {
-    return detail::read_magis_nodes(json_place(document, file), memory);
+    return detail::magis_reader(json_place(document, file), memory)();
   } catch (std::exception const& e) { return refusal(file, e); }
 }
 

@@ -251,77 +251,41 @@ class neap_graph_reader {
     }
   }
 
+  struct known_relations {
+    std::vector<dim_link> links;
+    bool zeros = false;  // it makes zeros alone
+    bool given = false;  // they are as tensor::given says
+    std::optional<known_operator> known;
+  };
+  /// What is read of a node before it is added.
+  struct node_parts {
+    op::opaque what;
+    bool is_view = false;
+    std::vector<value_id> inputs;
+    std::vector<std::size_t> input_tensors;
+    std::vector<output_rule> rules;    // new values of what is mutated, then what is made
+    std::vector<std::size_t> tensors;  // the tensor of each rule
+    std::size_t updates = 0;           // rules of what is mutated
+  };
+
   void read_node(json_place const& j) {
     auto const& name = j["name"].text();
     auto const& target = j["op"].text();
     if (!names_.insert(name).second) j["name"].fail("\"" + name + "\" is the name of two nodes");
-    std::vector<value_id> inputs;
-    std::vector<std::size_t> input_tensors;
+    node_parts n;
     auto const in = j["in"];
-    auto const most = static_cast<std::int64_t>(tensors_.size()) - 1;
     for (std::size_t i = 0; i < in.size(); ++i) {
-      auto const id = static_cast<std::size_t>(in[i].integer(0, most));
+      auto const id = static_cast<std::size_t>(in[i].integer(0, last_tensor()));
       require_stated_write(in[i], id, name);
-      inputs.push_back(current(in[i], id, "node \"" + name + "\" reads a tensor"));
-      input_tensors.push_back(id);
+      n.inputs.push_back(current(in[i], id, "node \"" + name + "\" reads a tensor"));
+      n.input_tensors.push_back(id);
     }
+    read_work(j, n);
+    if (j.has("mutates")) read_mutations(j["mutates"], name, n);
+    n.updates = n.tensors.size();
+    read_results(j["out"], name, n);
 
-    op::opaque what;
-    bool is_view = false;
-    if (j.has("flags")) {
-      auto const flags = j["flags"];
-      for (std::size_t i = 0; i < flags.size(); ++i) {
-        auto const& f = flags[i].text();
-        if (f == "pointwise") what.pointwise = true;
-        else if (f == "rng") what.rng = true;
-        else if (f == "view") is_view = true;
-        else flags[i].fail("unknown flag \"" + f + "\"");
-      }
-    }
-    if (what.rng) what.key = static_cast<std::int64_t>(names_.size());
-    what.flops = j.work("flops");
-    what.read = j.work("read");
-    what.written = j.work("write");
-    what.seconds = j.has("latency_us") ? j["latency_us"].microseconds() : -1;
-
-    std::vector<output_rule> rules;    // new values of what is mutated, then what is made
-    std::vector<std::size_t> tensors;  // the tensor of each rule
-    if (j.has("mutates")) {
-      auto const mutates = j["mutates"];
-      for (std::size_t k = 0; k < mutates.size(); ++k) {
-        auto const i = static_cast<std::size_t>(mutates[k].integer(0, static_cast<std::int64_t>(inputs.size()) - 1));
-        auto const written = tensors_[input_tensors[i]].buffer;
-        for (auto t : tensors)
-          if (tensors_[t].buffer == written) mutates[k].fail("node \"" + name + "\" writes this buffer twice");
-        if (auto const kept = buffers_[written].output; kept != SIZE_MAX)
-          root_["outputs"][kept]["tensor"].fail("node \"" + name + "\" of the optimizer overwrites it");
-        auto const& b = buffers_[written];
-        bool const goes = b.temporary || b.donated;
-        rules.push_back({edit_.layout_of(inputs[i]), goes ? alias_kind::fresh : alias_kind::update, static_cast<int>(i),
-                         goes ? b.bytes : -1});
-        tensors.push_back(input_tensors[i]);
-      }
-    }
-    std::size_t const updates = tensors.size();
-    auto const out = j["out"];
-    for (std::size_t k = 0; k < out.size(); ++k) {
-      auto const id = out[k].integer(-1, most);
-      if (id < 0) continue;
-      auto const& t = tensors_[static_cast<std::size_t>(id)];
-      if (adds_part(t, input_tensors, tensors)) {
-        add_part(out[k], name, t, inputs, rules);
-        tensors.push_back(static_cast<std::size_t>(id));
-        continue;
-      }
-      rules.push_back(rule_for(out[k], t, input_tensors, tensors, updates));
-      auto const& r = rules.back();
-      if (is_view && r.alias == alias_kind::fresh)
-        out[k].fail("node \"" + name + "\" is flagged \"view\", and makes a buffer");
-      if (!is_view && r.alias == alias_kind::view && r.of >= 0)
-        out[k].fail("node \"" + name + "\" makes a tensor in the buffer of its input " + std::to_string(r.of) +
-                    ", and is neither flagged \"view\" nor says by \"mutates\" that it writes it in place");
-      tensors.push_back(static_cast<std::size_t>(id));
-    }
+    auto& [what, is_view, inputs, input_tensors, rules, tensors, updates] = n;
     // Whatever else is said of a node is a part of what it computes: args, kwargs, and what this reader does not know.
     auto details = j.other_members({"name", "op", "phase", "scope", "in", "out", "flags", "mutates", "flops", "read",
                                     "write", "latency_us", "pins"});
@@ -342,16 +306,73 @@ class neap_graph_reader {
     op_id const o = edit_.add_opaque(target, what, inputs, rules, name, details, said.links);
     if (said.known && !adds_to_whole) edit_.set_meaning(o, said.known->view());
     add_pins_at(j, edit_, o, pins);
-    for (std::size_t k = 0; k < tensors.size(); ++k) {
-      auto& t = tensors_[tensors[k]];
+    note_results(o, n, said);
+  }
+  std::int64_t last_tensor() const { return static_cast<std::int64_t>(tensors_.size()) - 1; }
+  void read_work(json_place const& j, node_parts& n) const {
+    if (j.has("flags")) {
+      auto const flags = j["flags"];
+      for (std::size_t i = 0; i < flags.size(); ++i) {
+        auto const& f = flags[i].text();
+        if (f == "pointwise") n.what.pointwise = true;
+        else if (f == "rng") n.what.rng = true;
+        else if (f == "view") n.is_view = true;
+        else flags[i].fail("unknown flag \"" + f + "\"");
+      }
+    }
+    if (n.what.rng) n.what.key = static_cast<std::int64_t>(names_.size());
+    n.what.flops = j.work("flops");
+    n.what.read = j.work("read");
+    n.what.written = j.work("write");
+    n.what.seconds = j.has("latency_us") ? j["latency_us"].microseconds() : -1;
+  }
+  void read_mutations(json_place const& mutates, std::string const& name, node_parts& n) const {
+    for (std::size_t k = 0; k < mutates.size(); ++k) {
+      auto const i = static_cast<std::size_t>(mutates[k].integer(0, static_cast<std::int64_t>(n.inputs.size()) - 1));
+      auto const written = tensors_[n.input_tensors[i]].buffer;
+      for (auto t : n.tensors)
+        if (tensors_[t].buffer == written) mutates[k].fail("node \"" + name + "\" writes this buffer twice");
+      if (auto const kept = buffers_[written].output; kept != SIZE_MAX)
+        root_["outputs"][kept]["tensor"].fail("node \"" + name + "\" of the optimizer overwrites it");
+      auto const& b = buffers_[written];
+      bool const goes = b.temporary || b.donated;
+      n.rules.push_back({edit_.layout_of(n.inputs[i]), goes ? alias_kind::fresh : alias_kind::update,
+                         static_cast<int>(i), goes ? b.bytes : -1});
+      n.tensors.push_back(n.input_tensors[i]);
+    }
+  }
+  void read_results(json_place const& out, std::string const& name, node_parts& n) {
+    for (std::size_t k = 0; k < out.size(); ++k) {
+      auto const id = out[k].integer(-1, last_tensor());
+      if (id < 0) continue;
+      auto const& t = tensors_[static_cast<std::size_t>(id)];
+      if (adds_part(t, n.input_tensors, n.tensors)) {
+        add_part(out[k], name, t, n.inputs, n.rules);
+        n.tensors.push_back(static_cast<std::size_t>(id));
+        continue;
+      }
+      n.rules.push_back(rule_for(out[k], t, n.input_tensors, n.tensors, n.updates));
+      auto const& r = n.rules.back();
+      if (n.is_view && r.alias == alias_kind::fresh)
+        out[k].fail("node \"" + name + "\" is flagged \"view\", and makes a buffer");
+      if (!n.is_view && r.alias == alias_kind::view && r.of >= 0)
+        out[k].fail("node \"" + name + "\" makes a tensor in the buffer of its input " + std::to_string(r.of) +
+                    ", and is neither flagged \"view\" nor says by \"mutates\" that it writes it in place");
+      n.tensors.push_back(static_cast<std::size_t>(id));
+    }
+  }
+  /// What tensors and buffers are after a node.
+  void note_results(op_id o, node_parts const& n, known_relations const& said) {
+    for (std::size_t k = 0; k < n.tensors.size(); ++k) {
+      auto& t = tensors_[n.tensors[k]];
       auto& b = buffers_[t.buffer];
       t.value = edit_.output(o, static_cast<int>(k));
-      bool const part = b.makers > 1 && k >= updates && edit_.graph().overwrites(t.value) != nothing<value_id>;
-      b.writes += k < updates || part;
+      bool const part = b.makers > 1 && k >= n.updates && edit_.graph().overwrites(t.value) != nothing<value_id>;
+      b.writes += k < n.updates || part;
       t.seen = b.writes;
       if (b.temporary || b.donated)
-        if (b.newest == nothing<value_id> || k < updates || part) b.newest = t.value;
-      if (k < updates) b.zeros = {};
+        if (b.newest == nothing<value_id> || k < n.updates || part) b.newest = t.value;
+      if (k < n.updates) b.zeros = {};
       else if (said.zeros && !is_packed(t.layout.type.element)) b.zeros.add(byte_runs(t.layout));
       t.given = said.given;
       b.made = true;
@@ -438,12 +459,6 @@ class neap_graph_reader {
     all["divisor"] = out_layouts_[0].type.count();
     details = all.dump();
   }
-  struct known_relations {
-    std::vector<dim_link> links;
-    bool zeros = false;  // it makes zeros alone
-    bool given = false;  // they are as tensor::given says
-    std::optional<known_operator> known;
-  };
   /// Whether a tensor shows zeros alone, whatever view of its buffer it is.
   bool holds_zeros(tensor const& t) const {
     auto const& zeros = buffers_[t.buffer].zeros;

@@ -116,11 +116,24 @@ inline std::string wrong_gap(usage_record const& r, std::vector<std::string_view
   return {};
 }
 
-}  // namespace detail
+/// read_minimalloc_csv.
+class minimalloc_reader {
+ public:
+  result<allocation_file> operator()(std::string_view text) {
+    if (text.substr(0, 3) == "\xEF\xBB\xBF") text.remove_prefix(3);  // a byte order mark
+    while (!text.empty()) {
+      ++line_;
+      std::string_view const line = trimmed(cut_field(text, '\n'));
+      if (line.empty()) continue;
+      auto const read = columns_.empty() ? read_header(line) : read_record(line);
+      if (!read) return failure{read.message()};
+    }
+    if (columns_.empty()) return fail("no header");
+    if (auto const wrong = fault_of(file_.records); !wrong.empty()) return failure{message_of(wrong, file_)};
+    return std::move(file_);
+  }
 
-/// Reads a problem. The failure names the line and what is wrong with it; records that no planner could take (negative
-/// sizes, lives that end before they begin...) are refused here too. O(text).
-inline result<allocation_file> read_minimalloc_csv(std::string_view text) {
+ private:
   enum column : std::size_t { id, lower, upper, size, alignment, gaps, offset, hint, pool, piece, ignored };
   static constexpr std::array<std::pair<std::string_view, column>, 14> names{{{"id", id},
                                                                               {"buffer", id},
@@ -136,100 +149,111 @@ inline result<allocation_file> read_minimalloc_csv(std::string_view text) {
                                                                               {"hint", hint},
                                                                               {"pool", pool},
                                                                               {"piece", piece}}};
-  auto const names_any = [](std::string_view fields) {  // whether any field is the name of a column
+  /// A record as it is read.
+  struct row {
+    usage_record record;
+    std::string name;
+    std::int64_t hint = -1, piece = -1;
+    std::vector<std::string_view> gap_texts;
+  };
+
+  failure fail(std::string const& what) const { return failure{"line " + std::to_string(line_) + ": " + what}; }
+  /// Whether any field is the name of a column.
+  static bool names_any(std::string_view fields) {
     for (bool more = true; more;) {
       more = fields.find(',') != fields.npos;
-      auto const name = detail::trimmed(detail::cut_field(fields, ','));
+      auto const name = trimmed(cut_field(fields, ','));
       if (std::ranges::any_of(names, [&](auto const& known) { return known.first == name; })) return true;
     }
     return false;
-  };
-  std::size_t line_number = 0;
-  auto const fail = [&](std::string const& what) {
-    return failure{"line " + std::to_string(line_number) + ": " + what};
-  };
-  std::vector<column> columns;
-  std::array<bool, ignored> seen{};
-  std::int64_t inclusive = 0;
-  allocation_file file;
-  std::string_view rest = text;
-  if (rest.substr(0, 3) == "\xEF\xBB\xBF") rest.remove_prefix(3);  // a byte order mark
-  while (!rest.empty()) {
-    ++line_number;
-    std::string_view line = detail::trimmed(detail::cut_field(rest, '\n'));
-    if (line.empty()) continue;
-    if (columns.empty()) {
-      std::string_view fields = line;
-      bool more = true;
-      while (more) {
-        more = fields.find(',') != fields.npos;
-        std::string_view const name = detail::trimmed(detail::cut_field(fields, ','));
-        column c = ignored;
-        for (auto const& [n, meaning] : names)
-          if (n == name) c = meaning;
-        if (c == ignored && std::ranges::count(seen, true) == 0 && !names_any(line))
-          return fail(
-              "no header: the columns id,lower,upper,size[,alignment][,gaps][,offset][,hint][,pool][,piece] come "
-              "first, in lower case, parted by commas, in any order");
-        if (c == ignored) return fail("unknown column '" + std::string(name.substr(0, 40)) + "'");
-        if (seen[c]) return fail("column '" + std::string(name) + "' is named twice");
-        seen[c] = true;
-        if (name == "end") inclusive = 1;
-        columns.push_back(c);
-      }
-      if (!seen[lower] || !seen[upper] || !seen[size]) return fail("the header lacks lower, upper or size");
-      continue;
+  }
+
+  status read_header(std::string_view line) {
+    std::string_view fields = line;
+    bool more = true;
+    while (more) {
+      more = fields.find(',') != fields.npos;
+      std::string_view const name = trimmed(cut_field(fields, ','));
+      column c = ignored;
+      for (auto const& [n, meaning] : names)
+        if (n == name) c = meaning;
+      if (c == ignored && std::ranges::count(seen_, true) == 0 && !names_any(line))
+        return fail(
+            "no header: the columns id,lower,upper,size[,alignment][,gaps][,offset][,hint][,pool][,piece] come "
+            "first, in lower case, parted by commas, in any order");
+      if (c == ignored) return fail("unknown column '" + std::string(name.substr(0, 40)) + "'");
+      if (seen_[c]) return fail("column '" + std::string(name) + "' is named twice");
+      seen_[c] = true;
+      if (name == "end") inclusive_ = 1;
+      columns_.push_back(c);
     }
-    usage_record r;
-    std::string name = seen[id] ? std::string{} : std::to_string(file.records.size());
-    std::int64_t wish = -1, part = -1;
-    std::vector<std::string_view> gap_texts;
+    if (!seen_[lower] || !seen_[upper] || !seen_[size]) return fail("the header lacks lower, upper or size");
+    return {};
+  }
+
+  status read_record(std::string_view line) {
+    row r;
+    if (!seen_[id]) r.name = std::to_string(file_.records.size());
     std::string_view fields = line;
     auto const given = static_cast<std::size_t>(std::count(line.begin(), line.end(), ',')) + 1;
-    if (given < columns.size())
-      return fail("it has " + std::to_string(given) + " fields, the header " + std::to_string(columns.size()));
-    if (given > columns.size()) return fail("it has more fields than the header");
-    for (std::size_t k = 0; k < columns.size(); ++k) {
-      std::string_view const field = detail::trimmed(detail::cut_field(fields, ','));
-      auto const integer = [&](std::int64_t& value) { return detail::whole_integer(field, value); };
-      bool good = true;
-      switch (columns[k]) {
-        case id: name = std::string(field); break;
-        case lower: good = integer(r.lower); break;
-        case upper: good = integer(r.upper) && !__builtin_add_overflow(r.upper, inclusive, &r.upper); break;
-        case size: good = integer(r.size); break;
-        case alignment: good = field.empty() || integer(r.alignment); break;
-        case gaps: good = detail::parse_gaps(field, inclusive, r.gaps, gap_texts); break;
-        case offset: good = field.empty() || integer(r.offset); break;
-        case hint: good = field.empty() || integer(wish); break;
-        case pool:
-          if (field.empty()) break;
-          r.pool = static_cast<std::int32_t>(std::ranges::find(file.pools, field) - file.pools.begin());
-          if (static_cast<std::size_t>(r.pool) == file.pools.size()) file.pools.emplace_back(field);
-          break;
-        case piece: good = field.empty() || (integer(part) && part >= 0 && part < INT32_MAX); break;
-        case ignored: break;
-      }
-      if (!good)
+    if (given < columns_.size())
+      return fail("it has " + std::to_string(given) + " fields, the header " + std::to_string(columns_.size()));
+    if (given > columns_.size()) return fail("it has more fields than the header");
+    for (std::size_t k = 0; k < columns_.size(); ++k) {
+      std::string_view const field = trimmed(cut_field(fields, ','));
+      if (!read_field(columns_[k], field, r))
         return fail("field " + std::to_string(k + 1) + " is not what its column holds: '" +
                     std::string(field.substr(0, 40)) + "'");
     }
-    if (r.lower <= r.upper)
-      if (auto const wrong = detail::wrong_gap(r, gap_texts, inclusive); !wrong.empty())
-        return fail("record '" + name.substr(0, 80) + "': " + wrong);
-    if (part >= 0 && r.pool < 0) return fail("a piece without a pool");
-    if (auto const wrong = fault_of(std::array<usage_record, 1>{r}); !wrong.empty())
+    if (r.record.lower <= r.record.upper)
+      if (auto const wrong = wrong_gap(r.record, r.gap_texts, inclusive_); !wrong.empty())
+        return fail("record '" + r.name.substr(0, 80) + "': " + wrong);
+    if (r.piece >= 0 && r.record.pool < 0) return fail("a piece without a pool");
+    if (auto const wrong = fault_of(std::array<usage_record, 1>{r.record}); !wrong.empty())
       return fail(std::string(wrong.what));
-    if (seen[hint]) file.hints.push_back(wish);
-    if (seen[piece]) file.pieces.push_back(static_cast<std::int32_t>(part));
-    file.ids.push_back(std::move(name));
-    file.lines.push_back(line_number);
-    file.records.push_back(std::move(r));
+    if (seen_[hint]) file_.hints.push_back(r.hint);
+    if (seen_[piece]) file_.pieces.push_back(static_cast<std::int32_t>(r.piece));
+    file_.ids.push_back(std::move(r.name));
+    file_.lines.push_back(line_);
+    file_.records.push_back(std::move(r.record));
+    return {};
   }
-  if (columns.empty()) return fail("no header");
-  if (auto const wrong = fault_of(file.records); !wrong.empty()) return failure{message_of(wrong, file)};
-  return file;
-}
+  /// Whether the field is what its column holds.
+  bool read_field(column c, std::string_view field, row& to) {
+    auto& r = to.record;
+    auto const integer = [&](std::int64_t& value) { return whole_integer(field, value); };
+    switch (c) {
+      case id: to.name = std::string(field); return true;
+      case lower: return integer(r.lower);
+      case upper: return integer(r.upper) && !__builtin_add_overflow(r.upper, inclusive_, &r.upper);
+      case size: return integer(r.size);
+      case alignment: return field.empty() || integer(r.alignment);
+      case gaps: return parse_gaps(field, inclusive_, r.gaps, to.gap_texts);
+      case offset: return field.empty() || integer(r.offset);
+      case hint: return field.empty() || integer(to.hint);
+      case pool:
+        if (field.empty()) return true;
+        r.pool = static_cast<std::int32_t>(std::ranges::find(file_.pools, field) - file_.pools.begin());
+        if (static_cast<std::size_t>(r.pool) == file_.pools.size()) file_.pools.emplace_back(field);
+        return true;
+      case piece: return field.empty() || (integer(to.piece) && to.piece >= 0 && to.piece < INT32_MAX);
+      case ignored: return true;
+    }
+    return true;
+  }
+
+  std::size_t line_ = 0;
+  std::vector<column> columns_;
+  std::array<bool, ignored> seen_{};
+  std::int64_t inclusive_ = 0;  // 1: lives are given by their last moment
+  allocation_file file_;
+};
+
+}  // namespace detail
+
+/// Reads a problem. The failure names the line and what is wrong with it; records that no planner could take (negative
+/// sizes, lives that end before they begin...) are refused here too. O(text).
+inline result<allocation_file> read_minimalloc_csv(std::string_view text) { return detail::minimalloc_reader{}(text); }
 
 /// Writes the file, with offsets if a plan with offsets is given (the form of MiniMalloc's solutions). Only the columns
 /// that some record needs are written. Reading it back gives equal names and records, but for the offsets of a plan.

@@ -143,13 +143,46 @@ class run_check {
     }
   }
 
+  using ordinals = std::array<std::uint32_t, 2>;  // of each copy stream: how many of its transfers have surely ended
+  op_stream stream_of(op_id o) const {
+    return is_store(g_, o) ? op_stream::to_host : is_load(g_, o) ? op_stream::to_device : op_stream::compute;
+  }
+  /// Where the walk of walk_time() is.
+  struct clock {
+    std::vector<transfer_wait> waits;  // by step
+    std::size_t next_wait = 0;
+    ordinals compute{0, 0}, copy[2] = {{0, 0}, {0, 0}};
+    std::vector<ordinals> knew;                          // what a transfer had waited for itself
+    std::vector<seconds_t> touch_end, value_end, ended;  // of storages, values, steps
+    seconds_t free_at[3] = {0, 0, 0}, last = 0;
+  };
+
   /// Streams, times, and what each step knows of the transfers before it. Times are worked out from durations, streams and
   /// waits alone; those that the plan claims are compared with them.
   void walk_time() {
-    using ordinals = std::array<std::uint32_t, 2>;  // of each copy stream: how many of its transfers have surely ended
-    auto const stream_of = [&](op_id o) {
-      return is_store(g_, o) ? op_stream::to_host : is_load(g_, o) ? op_stream::to_device : op_stream::compute;
-    };
+    auto const issued = number_transfers();
+    clock c;
+    c.waits = p_.waits;
+    std::sort(c.waits.begin(), c.waits.end());
+    c.knew.resize(n_), c.ended.assign(n_, 0);
+    c.touch_end.assign(g_.storage_count(), 0), c.value_end.assign(g_.value_count(), 0);
+    known_at_.assign(n_ + 1, {0, 0});
+    in_flight_.assign(g_.storage_count(), {0, 0});
+    for (std::uint32_t i = 0; i < n_; ++i) {
+      auto earliest = learn_before(i, c);
+      earliest = std::max({earliest, check_reads(i, c), check_writes(i, c)});
+      run_step(i, earliest, c);
+    }
+    for (; c.next_wait < c.waits.size(); ++c.next_wait) learn(c, c.compute, c.waits[c.next_wait].transfer);
+    for (std::size_t j = 0; j < 2; ++j)
+      if (c.compute[j] < issued[j])
+        report(kind::missing_wait, n_, nothing<storage_id>, "the step ends without waiting for its last transfer");
+    if (differ(p_.latency, c.last))
+      report(kind::wrong_latency, no_id, nothing<storage_id>,
+             "the last step ends at " + std::to_string(c.last) + " s, the plan says " + std::to_string(p_.latency));
+  }
+  /// Gives transfers their numbers in their streams, and how many there are.
+  ordinals number_transfers() {
     ordinal_.assign(n_, 0);
     ordinals issued{0, 0};
     for (std::uint32_t i = 0; i < n_; ++i) {
@@ -161,87 +194,87 @@ class run_check {
     for (auto const& w : p_.waits)
       if (ordinal_[w.transfer] == 0)
         report(kind::malformed, w.step, nothing<storage_id>, "a wait for a step that is no transfer");
-    auto waits = p_.waits;
-    std::sort(waits.begin(), waits.end());
-    std::size_t next_wait = 0;
-    ordinals compute{0, 0}, copy[2] = {{0, 0}, {0, 0}};
-    std::vector<ordinals> knew(n_);  // what a transfer had waited for itself
-    auto const learn = [&](ordinals& k, std::uint32_t transfer) {
-      if (ordinal_[transfer] == 0) return;
-      for (std::size_t j = 0; j < 2; ++j) k[j] = std::max(k[j], knew[transfer][j]);
-      auto& x = k[static_cast<std::size_t>(stream_of(p_.steps[transfer].op)) - 1];
-      x = std::max(x, ordinal_[transfer]);
-    };
-    known_at_.assign(n_ + 1, {0, 0});
-    in_flight_.assign(g_.storage_count(), {0, 0});
-    std::vector<seconds_t> touch_end(g_.storage_count(), 0), value_end(g_.value_count(), 0), ended(n_, 0);
-    seconds_t free_at[3] = {0, 0, 0}, last = 0;
-    for (std::uint32_t i = 0; i < n_; ++i) {
-      auto const& step = p_.steps[i];
-      auto const o = step.op;
-      auto const s = stream_of(o);
-      auto const k = static_cast<std::size_t>(s);
-      ordinals known = compute;
-      if (s != op_stream::compute) {
-        for (std::size_t j = 0; j < 2; ++j) known[j] = std::max(known[j], copy[k - 1][j]);
-        known[k - 1] = std::max(known[k - 1], ordinal_[i] - 1);
-      }
-      seconds_t earliest = free_at[k];
-      if (s != op_stream::compute) earliest = std::max(earliest, free_at[0]);
-      for (; next_wait < waits.size() && waits[next_wait].step == i; ++next_wait) {
-        learn(known, waits[next_wait].transfer);
-        earliest = std::max(earliest, ended[waits[next_wait].transfer]);
-      }
-      (s == op_stream::compute ? compute : copy[k - 1]) = known;
-      knew[i] = known;
-      known_at_[i] = compute;
-
-      for (auto v : g_.inputs(o)) {
-        earliest = std::max(earliest, value_end[index(v)]);
-        auto const p = g_.producer(v);
-        if (p == nothing<op_id> || step_of_[p] >= i || ordinal_[step_of_[p]] == 0) continue;
-        auto const t = step_of_[p];
-        if (known[static_cast<std::size_t>(stream_of(p)) - 1] < ordinal_[t])
-          report(kind::missing_wait, i, g_.storage(v), at(i) + " does not wait for " + at(t));
-      }
-      for (auto v : g_.outputs(o)) {
-        auto const base = g_.overwrites(v);
-        if (g_.record(v).alias != alias_kind::update && base == nothing<value_id>) continue;
-        auto const t = g_.storage(base == nothing<value_id> ? v : base);
-        earliest = std::max(earliest, touch_end[index(t)]);
-        for (std::size_t j = 0; j < 2; ++j)
-          if (in_flight_[t][j] > known[j])
-            report(kind::missing_wait, i, t, at(i) + " overwrites " + name(t) + " without waiting for its transfer");
-      }
-      seconds_t const claimed = step.end - step.start;
-      seconds_t const takes = p_.seconds.empty() ? std::max(claimed, 0.0) : p_.seconds[index(o)];
-      seconds_t const end = earliest + takes;
-      if (step.start < 0 || step.end < step.start || differ(step.start, earliest))
-        report(kind::bad_time, i, nothing<storage_id>,
-               at(i) + " can begin at " + std::to_string(earliest * 1e6) +
-                   " us, when its stream and what it waits for are done; the plan says " +
-                   std::to_string(step.start * 1e6));
-      if (std::abs(claimed - takes) > 1e-9 * std::max(takes, std::abs(step.end)) + 1e-15)
-        report(kind::wrong_duration, i, nothing<storage_id>,
-               at(i) + " takes " + std::to_string(takes * 1e6) + " us, the plan says " + std::to_string(claimed * 1e6));
-      free_at[k] = std::max(free_at[k], end);
-      ended[i] = end;
-      last = std::max(last, end);
-      auto const touched = [&](value_id v) {
-        auto const t = g_.storage(v);
-        touch_end[index(t)] = std::max(touch_end[index(t)], end);
-        if (s != op_stream::compute) in_flight_[t][k - 1] = ordinal_[i];
-      };
-      for (auto v : g_.inputs(o)) touched(v);
-      for (auto v : g_.outputs(o)) touched(v), value_end[index(v)] = end;
+    return issued;
+  }
+  void learn(clock const& c, ordinals& k, std::uint32_t transfer) const {
+    if (ordinal_[transfer] == 0) return;
+    for (std::size_t j = 0; j < 2; ++j) k[j] = std::max(k[j], c.knew[transfer][j]);
+    auto& x = k[static_cast<std::size_t>(stream_of(p_.steps[transfer].op)) - 1];
+    x = std::max(x, ordinal_[transfer]);
+  }
+  /// What a step knows by its stream and its waits, and when it can begin by them.
+  seconds_t learn_before(std::uint32_t i, clock& c) {
+    auto const s = stream_of(p_.steps[i].op);
+    auto const k = static_cast<std::size_t>(s);
+    ordinals known = c.compute;
+    if (s != op_stream::compute) {
+      for (std::size_t j = 0; j < 2; ++j) known[j] = std::max(known[j], c.copy[k - 1][j]);
+      known[k - 1] = std::max(known[k - 1], ordinal_[i] - 1);
     }
-    for (; next_wait < waits.size(); ++next_wait) learn(compute, waits[next_wait].transfer);
-    for (std::size_t j = 0; j < 2; ++j)
-      if (compute[j] < issued[j])
-        report(kind::missing_wait, n_, nothing<storage_id>, "the step ends without waiting for its last transfer");
-    if (differ(p_.latency, last))
-      report(kind::wrong_latency, no_id, nothing<storage_id>,
-             "the last step ends at " + std::to_string(last) + " s, the plan says " + std::to_string(p_.latency));
+    seconds_t earliest = c.free_at[k];
+    if (s != op_stream::compute) earliest = std::max(earliest, c.free_at[0]);
+    for (; c.next_wait < c.waits.size() && c.waits[c.next_wait].step == i; ++c.next_wait) {
+      learn(c, known, c.waits[c.next_wait].transfer);
+      earliest = std::max(earliest, c.ended[c.waits[c.next_wait].transfer]);
+    }
+    (s == op_stream::compute ? c.compute : c.copy[k - 1]) = known;
+    c.knew[i] = known;
+    known_at_[i] = c.compute;
+    return earliest;
+  }
+  /// When all that a step reads is there.
+  seconds_t check_reads(std::uint32_t i, clock const& c) {
+    seconds_t earliest = 0;
+    for (auto v : g_.inputs(p_.steps[i].op)) {
+      earliest = std::max(earliest, c.value_end[index(v)]);
+      auto const p = g_.producer(v);
+      if (p == nothing<op_id> || step_of_[p] >= i || ordinal_[step_of_[p]] == 0) continue;
+      auto const t = step_of_[p];
+      if (c.knew[i][static_cast<std::size_t>(stream_of(p)) - 1] < ordinal_[t])
+        report(kind::missing_wait, i, g_.storage(v), at(i) + " does not wait for " + at(t));
+    }
+    return earliest;
+  }
+  /// When what it writes over is used no more.
+  seconds_t check_writes(std::uint32_t i, clock const& c) {
+    seconds_t earliest = 0;
+    for (auto v : g_.outputs(p_.steps[i].op)) {
+      auto const base = g_.overwrites(v);
+      if (g_.record(v).alias != alias_kind::update && base == nothing<value_id>) continue;
+      auto const t = g_.storage(base == nothing<value_id> ? v : base);
+      earliest = std::max(earliest, c.touch_end[index(t)]);
+      for (std::size_t j = 0; j < 2; ++j)
+        if (in_flight_[t][j] > c.knew[i][j])
+          report(kind::missing_wait, i, t, at(i) + " overwrites " + name(t) + " without waiting for its transfer");
+    }
+    return earliest;
+  }
+  void run_step(std::uint32_t i, seconds_t earliest, clock& c) {
+    auto const& step = p_.steps[i];
+    auto const o = step.op;
+    auto const s = stream_of(o);
+    auto const k = static_cast<std::size_t>(s);
+    seconds_t const claimed = step.end - step.start;
+    seconds_t const takes = p_.seconds.empty() ? std::max(claimed, 0.0) : p_.seconds[index(o)];
+    seconds_t const end = earliest + takes;
+    if (step.start < 0 || step.end < step.start || differ(step.start, earliest))
+      report(kind::bad_time, i, nothing<storage_id>,
+             at(i) + " can begin at " + std::to_string(earliest * 1e6) +
+                 " us, when its stream and what it waits for are done; the plan says " +
+                 std::to_string(step.start * 1e6));
+    if (std::abs(claimed - takes) > 1e-9 * std::max(takes, std::abs(step.end)) + 1e-15)
+      report(kind::wrong_duration, i, nothing<storage_id>,
+             at(i) + " takes " + std::to_string(takes * 1e6) + " us, the plan says " + std::to_string(claimed * 1e6));
+    c.free_at[k] = std::max(c.free_at[k], end);
+    c.ended[i] = end;
+    c.last = std::max(c.last, end);
+    auto const touched = [&](value_id v) {
+      auto const t = g_.storage(v);
+      c.touch_end[index(t)] = std::max(c.touch_end[index(t)], end);
+      if (s != op_stream::compute) in_flight_[t][k - 1] = ordinal_[i];
+    };
+    for (auto v : g_.inputs(o)) touched(v);
+    for (auto v : g_.outputs(o)) touched(v), c.value_end[index(v)] = end;
   }
 
   /// Each storage has its buffer, large enough, aligned, inside the arena, for as long as it is live.
