@@ -366,7 +366,8 @@ def bench(name, make, options):
         add(row, compiled_by_torch(model, by, options.backend))
         row.latency, row.saved, row.planning_s = by.latency, by.saved, by.seconds
         row.planned_peak = by.peak if options.backend != "inductor" else row.measured_peak
-    for limit in sorted({r.measured_peak or r.planned_peak for r in rows[1:]}, reverse=True):
+    peaks = {r.measured_peak or r.planned_peak for r in rows[1:]} - {0}  # 0: a row that failed before it was planned
+    for limit in sorted(peaks, reverse=True):
         row = Row("neap", limit)
         compiled = neap_torch.compile(
             step_of(model), limit, backend=options.backend, costs=options.costs, on_infeasible="least", fullgraph=True
