@@ -105,11 +105,8 @@ class magis_reader {
     for (auto const& [i, v] : stays_)
       if (!is_read_[i] && !(v == value_[i] && is_overwritten(i))) edit_.keep(v, role::output);
 
-    imported_graph out;
-    out.program = graph(std::move(edit_).finish());
-    for (auto o : out.program.ops()) out.order.order.push_back(o);
+    auto out = imported(std::move(edit_), "magis");
     out.name = root_.text_or("name", "");
-    out.format = "magis";
     return out;
   }
 

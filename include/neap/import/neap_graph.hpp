@@ -122,11 +122,8 @@ class neap_graph_reader {
     }
     add_tensor_pins(root_["tensors"], 0);
     if (updates) add_tensor_pins(root_["optimizer"]["tensors"], root_["tensors"].size());
-    imported_graph out;
-    out.program = graph(std::move(edit_).finish());
-    for (auto o : out.program.ops()) out.order.order.push_back(o);
+    auto out = imported(std::move(edit_), "neap-graph");
     out.name = root_.text_or("name", "");
-    out.format = "neap-graph";
     return out;
   }
 

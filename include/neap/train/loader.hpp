@@ -89,6 +89,7 @@ class rows_of {
     auto const from = all.ref();
     auto const bytes = count > 0 ? static_cast<std::size_t>(all.type().bytes() / count) : 0;
     auto const element = static_cast<std::size_t>(size_of(type.element));
+    void const* const number = padding.ref().data;
     for (auto row : rows) {
       if (row >= count)
         throw_error(
@@ -96,7 +97,7 @@ class rows_of {
       if (row >= 0)
         std::memcpy(to, static_cast<std::byte const*>(from.data) + static_cast<std::size_t>(row) * bytes, bytes);
       else
-        for (std::size_t i = 0; i < bytes; i += element) std::memcpy(to + i, padding.ref().data, element);
+        for (std::size_t i = 0; i < bytes; i += element) std::memcpy(to + i, number, element);
       to += bytes;
     }
     return made;
