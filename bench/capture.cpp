@@ -49,14 +49,14 @@ using namespace neap;
 
 // Tensors and arenas are the aligned blocks of the process.
 namespace {
-std::atomic<long> live_bytes = 0, most_bytes = 0;
+std::atomic<long> live_bytes = 0, max_bytes = 0;
 }  // namespace
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   void* p = nullptr;
   if (posix_memalign(&p, std::max(static_cast<std::size_t>(alignment), sizeof(void*)), bytes) != 0)
     throw std::bad_alloc();
   auto const now = live_bytes += static_cast<long>(malloc_usable_size(p));
-  if (now > most_bytes) most_bytes = now;
+  if (now > max_bytes) max_bytes = now;
   return p;
 }
 void operator delete(void* p, std::align_val_t) noexcept {
@@ -381,9 +381,9 @@ void measure(char const* name, settings const& s) {
       if (now.state != e.state) fail(name, way, i, "another state than eagerly");
       if (now.log != e.log) fail(name, way, i, "another log than eagerly");
     }
-    most_bytes.store(live_bytes);
+    max_bytes.store(live_bytes);
     for (int i = 0; i < 2 * inputs; ++i) (void)run(at(i));
-    run.peak = most_bytes - before + samples_bytes;
+    run.peak = max_bytes - before + samples_bytes;
     run.graphs = graphs();
   };
   add(

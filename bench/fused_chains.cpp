@@ -86,13 +86,13 @@ void run_chain(host_backend& backend, std::string const& name, op::fused const& 
   for (auto const& x : inputs) values.push_back(x.ref);
   struct launch {
     operator_facets const* facets;
-    alignas(8) std::byte bytes[op::detail::most_step_bytes];
+    alignas(8) std::byte bytes[op::detail::max_step_bytes];
     std::vector<tensor_ref> in;
     tensor_ref out;
   };
   std::vector<launch> launches;
   double bytes = 0;
-  results.reserve(op::fused::most_steps);
+  results.reserve(op::fused::max_steps);
   p.for_each_step([&](int, op::fused_step const& s, op::detail::step_operator const& f, void const* attributes) {
     auto& l = launches.emplace_back();
     l.facets = standard_operators::facets[static_cast<std::size_t>(s.row)];

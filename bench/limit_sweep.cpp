@@ -14,6 +14,7 @@
 // under a larger limit, arena_rise the same of arenas, slow: by how much the latency is above the least one of a plan that
 // met a smaller limit (plans of smaller limits would do); 0 where they are not. Of limits of latency a smaller limit is
 // the harder one, too: rise is by how much the peak is above the least one under a smaller limit.
+#include <neap/blocks/solver_seeds.hpp>
 #include <neap/import/graph_file.hpp>
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/chain.hpp>
@@ -21,7 +22,6 @@
 #include <neap/mutate/reorder.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/solve_blocks/solver_seeds.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include "graph_device.hpp"
@@ -115,7 +115,7 @@ int main(int count, char** arguments) {
       points.push_back(
           plan_at(of_latency ? 1 + 0.05 * (limits - k) : static_cast<double>(k) / limits, of_latency, *g, options));
     int met = 0, rises = 0, arena_rises = 0, slow_ones = 0, fragmented = 0;
-    double largest = 0, largest_arena = 0, slowest = 0, most_fragmented = 0;
+    double largest = 0, largest_arena = 0, slowest = 0, max_fragmented = 0;
     for (std::size_t i = 0; i < points.size(); ++i) {
       auto const& p = points[i];
       double rise = 0, arena_rise = 0, slow = 0;
@@ -130,7 +130,7 @@ int main(int count, char** arguments) {
       largest = std::max(largest, rise);
       largest_arena = std::max(largest_arena, arena_rise);
       slowest = std::max(slowest, slow);
-      most_fragmented = std::max(most_fragmented, p.fragmentation);
+      max_fragmented = std::max(max_fragmented, p.fragmentation);
       std::printf("%s,%zu,%s,%.3f,%d,%.5f,%.5f,%.5f,%.6f,%.5f,%.5f,%.5f,%.2f,%zu\n", g->name.c_str(),
                   g->program.op_count(), of_latency ? "latency" : "memory", p.limit, p.fits, p.peak, p.arena, p.latency,
                   p.fragmentation, rise, arena_rise, slow, p.seconds, p.candidates);
@@ -140,6 +140,6 @@ int main(int count, char** arguments) {
                  "%s: %d of %d met; peak rises at %d, by %.5f at most; arena at %d, %.5f; slower than under a smaller "
                  "limit at %d, by %.5f; more than 0.005 of the peak free at %d, %.6f at most\n",
                  g->name.c_str(), met, limits, rises, largest, arena_rises, largest_arena, slow_ones, slowest,
-                 fragmented, most_fragmented);
+                 fragmented, max_fragmented);
   }
 }

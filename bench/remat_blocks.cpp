@@ -1,4 +1,4 @@
-// Solvers of recomputation inside a block beside each other, on chains with skips (tests/solve/remat_blocks.hpp: as in
+// Solvers of recomputation inside a block beside each other, on chains with skips (tests/blocks/remat_blocks.hpp: as in
 // Checkmate's setting, a chain, every third op reads a value three back, then the backward). One CSV row a case; every
 // answer is checked first, and contradicting proofs end the program.
 //   remat_blocks [--seconds S] [--gap-work N] [--seeds N] [--first N] [--highs-seconds S] [--most-ops N] [--long S]
@@ -9,17 +9,17 @@
 //     --long           also the best that is known: the default solver for that long, with another seed
 //   remat_blocks --write FOLDER [--seeds N] [--first N] [--most-ops N]
 //     writes the blocks as JSON instead, for bench/remat_blocks_peers.py
-#include <neap/checkmate/default_remat_solver.hpp>
-#include <neap/checkmate/remat_branch_and_bound.hpp>
-#include <neap/solve/remat_check.hpp>
-#include <neap/solve/remat_solver.hpp>
+#include <neap/blocks/default_remat_solver.hpp>
+#include <neap/blocks/remat_branch_and_bound.hpp>
+#include <neap/blocks/remat_check.hpp>
+#include <neap/blocks/remat_solver.hpp>
 #ifdef NEAP_HAS_HIGHS
-#include <neap/checkmate/checkmate_milp.hpp>
-#include <neap/checkmate/highs.hpp>
-#include <neap/solve/use_gap.hpp>
+#include <neap/blocks/checkmate_milp.hpp>
+#include <neap/blocks/highs.hpp>
+#include <neap/blocks/use_gap.hpp>
 #endif
 
-#include "../tests/solve/remat_blocks.hpp"
+#include "../tests/blocks/remat_blocks.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -37,7 +37,7 @@ struct options {
   double seconds = 1, highs_seconds = 20, long_seconds = 0;
   std::int64_t gap_work = 200'000;
   std::uint64_t seeds = 3, first = 0;
-  std::uint32_t most_ops = 100;
+  std::uint32_t max_ops = 100;
   std::string folder;
 };
 
@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
     else if (name == "--gap-work") o.gap_work = static_cast<std::int64_t>(value);
     else if (name == "--seeds") o.seeds = static_cast<std::uint64_t>(value);
     else if (name == "--first") o.first = static_cast<std::uint64_t>(value);
-    else if (name == "--most-ops") o.most_ops = static_cast<std::uint32_t>(value);
+    else if (name == "--most-ops") o.max_ops = static_cast<std::uint32_t>(value);
     else {
       std::fprintf(stderr, "no such option: %s\n", argv[i]);
       return 2;
@@ -140,7 +140,7 @@ int main(int argc, char** argv) {
                                              {50, 3, 60},
                                              {50, 3, 40}})
     for (std::uint64_t seed = o.first; seed < o.first + o.seeds; ++seed) {
-      if (2 * length > o.most_ops) continue;
+      if (2 * length > o.max_ops) continue;
       auto const p = neap::testing::skip_chain(length, skip, seed);
       auto const once = neap::testing::peak_once(p);
       neap::remat_limits const limits{once * percent / 100};

@@ -15,9 +15,9 @@
 #include <neap/model/zoo/gpt.hpp>
 #include <neap/model/zoo/resnet.hpp>
 #include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/reschedule.hpp>
 #include <neap/mutate/swap.hpp>
-#include <neap/rewrite/reschedule.hpp>
-#include <neap/rewrite/taso_rules.hpp>
+#include <neap/mutate/taso_rules.hpp>
 #include <neap/schedule/exact_windows.hpp>
 #include <neap/train/training_step.hpp>
 

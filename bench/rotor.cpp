@@ -7,10 +7,10 @@
 // short; peak_kb the most memory of the process so far. Every sequence is simulated before its row is printed.
 #include "process.hpp"
 
+#include <neap/blocks/chain_simulator.hpp>
+#include <neap/blocks/rotor.hpp>
 #include <neap/core/philox.hpp>
 #include <neap/import/chain.hpp>
-#include <neap/solve/chain_simulator.hpp>
-#include <neap/solve/rotor.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -9,6 +9,7 @@
 //       a GPT of 12 layers, twenty budgets, one after another
 //
 // half: "tuned" marks the graphs that the seeds' numbers (levels, work, shares) were chosen by, "other" the rest.
+#include <neap/blocks/solver_seeds.hpp>
 #include <neap/import/graph_file.hpp>
 #include <neap/model/zoo/gpt.hpp>
 #include <neap/mutate/no_moves.hpp>
@@ -17,7 +18,6 @@
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/solve_blocks/solver_seeds.hpp>
 #include <neap/train/training_step.hpp>
 #include <neap/verify/plan_verifier.hpp>
 

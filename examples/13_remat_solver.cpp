@@ -1,9 +1,9 @@
 // Lesson 13: which values of a block to compute again, under a limit in bytes. A solver is any function object from a
 // block and limits to an answer; one's own joins the library's in comparisons and in combinators.
-#include <neap/checkmate/remat_branch_and_bound.hpp>
-#include <neap/solve/remat_check.hpp>
-#include <neap/solve/remat_solver.hpp>
-#include <neap/solve/use_gap.hpp>
+#include <neap/blocks/remat_branch_and_bound.hpp>
+#include <neap/blocks/remat_check.hpp>
+#include <neap/blocks/remat_solver.hpp>
+#include <neap/blocks/use_gap.hpp>
 
 #include <chrono>
 #include <cstdio>

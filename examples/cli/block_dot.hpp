@@ -1,10 +1,10 @@
 // The graphs of the block layer for Graphviz, to be read by a person. Thousands of boxes are unreadable: where a program has
-// more than `most_boxes`, one block of each class is drawn, in a frame of its own, with what enters it as ellipses; `block`
+// more than `max_boxes`, one block of each class is drawn, in a frame of its own, with what enters it as ellipses; `block`
 // picks another one. The chain of blocks is drawn whole, classes in colours; with `block`, that one and what it shares data
 // with.
 #pragma once
 
-#include <neap/block/all_graphs.hpp>
+#include <neap/blocks/all_graphs.hpp>
 #include <neap/report/labels.hpp>
 #include <neap/report/svg.hpp>
 
@@ -29,8 +29,8 @@ constexpr std::string_view name_of(block_drawing d) {
 
 struct block_dot_options {
   std::string title = "One training step";
-  std::size_t most_boxes = 120;  // of ops or nodes; with more, one block of each class is drawn
-  std::uint32_t block = no_id;   // this one alone; no_id: all
+  std::size_t max_boxes = 120;  // of ops or nodes; with more, one block of each class is drawn
+  std::uint32_t block = no_id;  // this one alone; no_id: all
 };
 
 namespace detail {
@@ -96,7 +96,7 @@ class block_dot_writer {
       shown_.assign(c.blocks.size(), 0);
       shown_[o_.block] = 1;
       outside_ = false;
-    } else if (boxes > o_.most_boxes) {
+    } else if (boxes > o_.max_boxes) {
       shown_.assign(c.blocks.size(), 0);
       for (auto const& x : a_.classes) shown_[x.representative] = 1;
       outside_ = false;

@@ -1,11 +1,11 @@
 // neap checkpoint: the fastest way to train a chain of blocks within a memory limit (rk-Rotor).
 #include "common.hpp"
 
+#include <neap/blocks/chain_simulator.hpp>
+#include <neap/blocks/rotor.hpp>
 #include <neap/import/chain.hpp>
 #include <neap/plan/limits.hpp>
 #include <neap/report/text_file.hpp>
-#include <neap/solve/chain_simulator.hpp>
-#include <neap/solve/rotor.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -189,7 +189,7 @@ void add_checkpoint(CLI::App& app, int& exit) {
   command
       ->add_option("--slot", o->slot,
                    "solve in slots of so many of the file's, sizes rounded up: quicker, and the plan still fits")
-      ->check(CLI::Range(neap::slots_t{1}, neap::most_slots))
+      ->check(CLI::Range(neap::slots_t{1}, neap::max_slots))
       ->capture_default_str();
   command->add_option("--front", o->front, "CSV: every limit up to the one given at which the time falls");
   command->add_option("--out", o->out, "the sequence, as text");

@@ -3,7 +3,7 @@
 // sources as ellipses in the colour of their role, order constraints dotted; a legend names what occurs. With a schedule,
 // boxes carry their positions, and ops that compute again what an earlier one has computed are marked.
 //
-// A graph of thousands of ops cannot be read box by box, and Graphviz would need hours: beyond `most_boxes` ops that
+// A graph of thousands of ops cannot be read box by box, and Graphviz would need hours: beyond `max_boxes` ops that
 // follow one another within a part of the step are drawn as one box, with what goes from box to box in one edge and the
 // sources listed in the boxes, and the title says so. Recomputed ops and transfers keep own boxes as long as there
 // is room; then boxes that have some get a red or violet frame.
@@ -32,7 +32,7 @@ namespace neap { inline namespace v0 {
 
 struct dot_options {
   std::string title = "One training step";
-  std::size_t most_boxes = 120;  // with more ops, neighbours share a box
+  std::size_t max_boxes = 120;  // with more ops, neighbours share a box
 };
 
 namespace detail {
@@ -101,7 +101,7 @@ class dot_writer {
   /// Which box each op lies in: its own, or one with others of its part of the step that are near it in the schedule.
   /// Boxes hold 1, 2, 4... ops until they are few enough; if what stands out is too much alone, it is merged, too.
   void group() {
-    std::size_t const n = order_.size(), most = std::max<std::size_t>(options_.most_boxes, step_part_count);
+    std::size_t const n = order_.size(), most = std::max<std::size_t>(options_.max_boxes, step_part_count);
     box_of_.assign(g_.op_count(), 0);
     for (bool own : {true, false})
       for (std::size_t size = 1; size < 2 * n || size == 1; size *= 2) {

@@ -3,26 +3,26 @@
 #include "graph_input.hpp"
 #include "pareto.hpp"
 
+#include <neap/blocks/solver_seeds.hpp>
 #include <neap/import/plan_reader.hpp>
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/default_moves.hpp>
 #include <neap/mutate/fission_sweep.hpp>
+#include <neap/mutate/lift.hpp>
+#include <neap/mutate/magis_moves.hpp>
 #include <neap/mutate/no_moves.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/reorder.hpp>
+#include <neap/mutate/rules_in_parts.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/optimize/beam.hpp>
 #include <neap/optimize/optimize.hpp>
 #include <neap/optimize/warm_start.hpp>
-#include <neap/rewrite/lift.hpp>
-#include <neap/rewrite/magis_moves.hpp>
-#include <neap/rewrite/rules_in_parts.hpp>
-#include <neap/solve_blocks/solver_seeds.hpp>
 #ifdef NEAP_HAS_HIGHS
-#include <neap/checkmate/checkmate_milp.hpp>
-#include <neap/checkmate/highs.hpp>
+#include <neap/blocks/checkmate_milp.hpp>
+#include <neap/blocks/highs.hpp>
 #endif
 #include <neap/report/labels.hpp>
 #include <neap/report/memory_svg.hpp>
@@ -114,7 +114,7 @@ moves_t pipeline(std::string const& names, double link, neap::graph const& g, st
 /// The solvers that a name stands for; none for "search".
 neap::solver_choice solvers_of(std::string const& name) {
   if (name == "all") return neap::all_solvers;
-  if (name == "milp") return {.checkmate = true, .most_values = 60};
+  if (name == "milp") return {.checkmate = true, .max_values = 60};
   return {.rotor = name == "rotor", .checkmate = name == "checkmate", .hierarchy = name == "hierarchy"};
 }
 /// What milp solves its block by.
@@ -321,14 +321,14 @@ int plan_once(plan_options const& o, plan_job& job) {
       static_cast<double>(p.peak_bytes) / static_cast<double>(std::max<neap::bytes_t>(found.original.peak_bytes, 1));
   double const latency_ratio = found.original.latency > 0 ? found.best.result.latency / found.original.latency : 1;
   std::size_t copies = 0, stores = 0, loads = 0, waits = 0, cut = 0;
-  std::int64_t most_parts = 1;
+  std::int64_t max_parts = 1;
   for (bool const again : neap::recomputed_ops(p.graph, p.order())) copies += again;
   for (auto x : p.graph.ops()) {
     stores += p.graph.as<neap::op::store>(x) != nullptr, loads += p.graph.as<neap::op::load>(x) != nullptr;
     waits += p.graph.as<neap::op::wait>(x) != nullptr;
     if (auto const part = p.graph.record(x).part; part != neap::nothing<neap::part_id>) {
       cut += p.graph.part(part).number == 0 && !neap::flow::is_view(p.graph, x);
-      most_parts = std::max(most_parts, p.graph.part(part).count);
+      max_parts = std::max(max_parts, p.graph.part(part).count);
     }
   }
   if (o.json) {
@@ -347,7 +347,7 @@ int plan_once(plan_options const& o, plan_job& job) {
     j["verified"] = true;
     j["recomputed_ops"] = copies;
     j["ops_in_parts"] = cut;
-    j["most_parts"] = most_parts;
+    j["most_parts"] = max_parts;
     j["stores"] = stores;
     j["loads"] = loads;
     j["waits"] = waits;
@@ -379,8 +379,8 @@ int plan_once(plan_options const& o, plan_job& job) {
     std::printf("%-12s %14s %14s   no order, recomputation or swapping gets below\n", "bound", "",
                 bytes(found.lower_bound_bytes).c_str());
     std::printf("%s recomputed, %zu in parts (up to %lld), %s, %s, %s; %s in %.2f s; verified\n",
-                counted(copies, "op").c_str(), cut, static_cast<long long>(most_parts),
-                counted(stores, "store").c_str(), counted(loads, "load").c_str(), counted(waits, "wait").c_str(),
+                counted(copies, "op").c_str(), cut, static_cast<long long>(max_parts), counted(stores, "store").c_str(),
+                counted(loads, "load").c_str(), counted(waits, "wait").c_str(),
                 counted(found.candidates, "candidate").c_str(), found.seconds);
     std::fputs(found.summary().c_str(), stdout);
     if (o.profile) show_profile(found, reading, verifying, elapsed());

@@ -20,7 +20,7 @@ struct show_options {
   graph_input input;
   std::string plan, format = "svg", graph, out;
   std::int64_t block = -1;
-  std::size_t boxes = neap::dot_options{}.most_boxes;
+  std::size_t boxes = neap::dot_options{}.max_boxes;
 };
 
 /// One of the graphs that blocks are made with.
@@ -30,7 +30,7 @@ std::string drawn(neap::io::imported_graph const& g, show_options const& o) {
   if (o.block >= static_cast<std::int64_t>(all.blocks.blocks.size()))
     throw refused{"--block " + std::to_string(o.block) + ": " + o.input.path + " has " +
                   std::to_string(all.blocks.blocks.size()) + " blocks, from 0 on"};
-  neap::block_dot_options how{.title = "One training step: " + g.name, .most_boxes = o.boxes};
+  neap::block_dot_options how{.title = "One training step: " + g.name, .max_boxes = o.boxes};
   if (o.block >= 0) how.block = static_cast<std::uint32_t>(o.block);
   for (auto what : {basic, dataflow, simplified, blocks, kernels})
     if (o.graph == name_of(what)) return neap::to_dot(g.program, all, what, how);
@@ -60,7 +60,7 @@ int run(show_options const& o) {
     auto const order = p ? p->planned.order() : g.order;
     picture = neap::to_dot(
         p ? p->planned.graph : g.program, &order,
-        {.title = (p ? "One planned training step: " : "One training step: ") + g.name, .most_boxes = o.boxes});
+        {.title = (p ? "One planned training step: " : "One training step: ") + g.name, .max_boxes = o.boxes});
   } else if (o.format == "offsets") {
     if (!p) throw refused{"--format offsets: needs a plan of the graph"};
     picture = neap::offsets_svg(p->planned, "Offsets in one training step: " + g.name, p->memory_limit_bytes);

@@ -113,7 +113,7 @@ TEST_CASE("launches may nest and may come from several threads") {
 }
 
 TEST_CASE("a number of threads that makes no sense is refused in one line, with the caller's") {
-  for (int threads : {-1, -3, INT_MIN, host_backend::most_threads + 1, INT_MAX}) {
+  for (int threads : {-1, -3, INT_MIN, host_backend::max_threads + 1, INT_MAX}) {
     std::string message;
     try {
       host_backend b{threads};

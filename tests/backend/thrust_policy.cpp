@@ -41,7 +41,7 @@ TEST_CASE("a workspace is handed out in aligned parts and refuses what does not 
         CHECK(a.allocate(static_cast<std::ptrdiff_t>(n)) == p);
       }
       parts.push_back({p, n});
-      CHECK(a.most_bytes() >= static_cast<bytes_t>(p + n - (memory.data() + shift)));
+      CHECK(a.max_bytes() >= static_cast<bytes_t>(p + n - (memory.data() + shift)));
     }
   }
 }
@@ -57,7 +57,7 @@ void sort_and_scan(Policy const& policy, std::vector<std::int32_t>& key, std::ve
   {
     workspace_allocator a(memory.data(), static_cast<bytes_t>(memory.size()));
     thrust::stable_sort_by_key(policy(a), key.data(), key.data() + n, value.data());
-    if (n > 1000) CHECK(a.most_bytes() >= 12 * n);  // the second copies of keys and values came from there
+    if (n > 1000) CHECK(a.max_bytes() >= 12 * n);  // the second copies of keys and values came from there
   }
   workspace_allocator a(memory.data(), static_cast<bytes_t>(memory.size()));
   thrust::inclusive_scan(policy(a), value.data(), value.data() + n, sum.data());

@@ -173,7 +173,7 @@ TEST_CASE("of too many lengths the one that was used least recently is dropped, 
   int planned = 0, none = 0;
   auto const in_order = [](graph const& g, bytes_t, detail::planned_before const*) { return plan_in_order(g); };
   counted<decltype(in_order)> const how{in_order, &planned, &planned};
-  auto f = compile(decided, how, {.lengths = {any_length(0)}, .most_lengths = 3});
+  auto f = compile(decided, how, {.lengths = {any_length(0)}, .max_lengths = 3});
   auto const call = [&](std::int64_t n, int by) {
     auto const x = tensor::randn({n}, 5);
     CHECK(f(x, by).values<float>() == decided(x, by).values<float>());

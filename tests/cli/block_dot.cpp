@@ -16,7 +16,7 @@ TEST_CASE("a box an op, a node, a block, a computation; every arrow leads betwee
     CAPTURE(seed);
     auto const g = seed % 2 ? opaque_graph(seed) : random_model(seed);
     auto const a = make_all_graphs(g);
-    block_dot_options const all{.title = "a title", .most_boxes = 100000};
+    block_dot_options const all{.title = "a title", .max_boxes = 100000};
     for (auto what : {basic, dataflow, simplified, blocks, kernels}) {
       CAPTURE(name_of(what));
       auto const dot = to_dot(g, a, what, all);
@@ -50,7 +50,7 @@ TEST_CASE("beyond the boxes asked for, one block of each class; or the one that 
   auto const g = random_model(4, 60);
   auto const a = make_all_graphs(g);
   REQUIRE(a.blocks.blocks.size() > 2);
-  auto const few = to_dot(g, a, block_drawing::simplified, {.most_boxes = 1});
+  auto const few = to_dot(g, a, block_drawing::simplified, {.max_boxes = 1});
   CHECK(count(few, "subgraph cluster_block_") == a.classes.size());
   CHECK(few.find("one block of each class") != few.npos);
   auto const one = to_dot(g, a, block_drawing::basic, {.block = 1});

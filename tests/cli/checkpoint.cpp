@@ -8,7 +8,7 @@ using namespace neap_cli_test;
 namespace {
 
 std::string chain_file(std::string const& name) {
-  return std::string(NEAP_SOURCE_DIR) + "/tests/solve/chains/" + name + ".json.gz";
+  return std::string(NEAP_SOURCE_DIR) + "/tests/blocks/chains/" + name + ".json.gz";
 }
 
 answer checkpoint(std::string const& file, std::vector<std::string> more) {

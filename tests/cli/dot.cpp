@@ -112,7 +112,7 @@ TEST_CASE(
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     auto const g = opaque_graph(seed, 800);
     auto const order = given_order{}(g);
-    auto const dot = to_dot(g, &order, {.title = "large", .most_boxes = 50});
+    auto const dot = to_dot(g, &order, {.title = "large", .max_boxes = 50});
     auto const boxes = count(dot, "\n    b");
     CHECK(boxes <= 50);
     CHECK(dot.find(std::to_string(g.op_count()) + " ops in " + std::to_string(boxes) + " boxes") != dot.npos);

@@ -16,7 +16,7 @@ answer plan(std::vector<std::string> more) {
 }
 
 struct count {
-  std::size_t most_runs = 0, parts = 0, stores = 0;
+  std::size_t max_runs = 0, parts = 0, stores = 0;
 };
 /// Of the nodes of one operator: how often one of them runs at most, parts of them, and stores of what they make.
 count of_operator(std::string const& plan_file, std::string const& op) {
@@ -32,7 +32,7 @@ count of_operator(std::string const& plan_file, std::string const& op) {
       if (!made_by.contains(buffer)) made_by[buffer] = node["op"];
     }
     if (node["op"] != op) continue;
-    n.most_runs = std::max(n.most_runs, ++runs[node["origin"].get<std::int64_t>()]);
+    n.max_runs = std::max(n.max_runs, ++runs[node["origin"].get<std::int64_t>()]);
     n.parts += node.contains("part");
   }
   return n;
@@ -60,8 +60,8 @@ TEST_CASE("plan: pins by pattern hold, and neap verify knows them") {
     auto const a = plan(options);
     CHECK((a.code == 0 || a.code == 1));
     auto const n = of_operator(file, t.op);
-    CHECK(n.most_runs > 0);
-    if (t.once) CHECK(n.most_runs == 1);
+    CHECK(n.max_runs > 0);
+    if (t.once) CHECK(n.max_runs == 1);
     if (t.whole) CHECK(n.parts == 0);
     if (t.in) CHECK(n.stores == 0);
     auto const v = run_neap({"verify", graph_file(name), file});

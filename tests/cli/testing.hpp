@@ -113,10 +113,10 @@ inline answer run_neap_on_terminal(std::vector<std::string> const& arguments, un
   ::winsize const size{25, columns, 0, 0};
   REQUIRE(::ioctl(kept_open, TIOCSWINSZ, &size) == 0);
   std::string seen;
-  auto const read_some = [&](int most_ms) {
+  auto const read_some = [&](int max_ms) {
     ::pollfd p{terminal, POLLIN, 0};
     char block[4096];
-    while (::poll(&p, 1, most_ms) > 0 && (p.revents & POLLIN)) {
+    while (::poll(&p, 1, max_ms) > 0 && (p.revents & POLLIN)) {
       auto const n = ::read(terminal, block, sizeof block);
       if (n <= 0) break;
       seen.append(block, static_cast<std::size_t>(n));

@@ -21,7 +21,7 @@ void ok(cudaError_t e) { REQUIRE(std::string(cudaGetErrorString(e)) == "no error
 }  // namespace
 
 TEST_CASE("the gradient of an embedding is added in the order of positions, whatever sorts them") {
-  std::int64_t const n = detail::most_ranked + 101, rows = 70, columns = 2;
+  std::int64_t const n = detail::max_ranked + 101, rows = 70, columns = 2;
   std::mt19937 random(3);
   std::vector<std::int64_t> ids(static_cast<std::size_t>(n));
   for (auto& id : ids) id = static_cast<std::int64_t>(random() % static_cast<unsigned>(rows));
@@ -70,7 +70,7 @@ TEST_CASE("the gradient of an embedding is added in the order of positions, what
 
 TEST_CASE("the scratch memory of an embedding's gradient is enough for CUB's sort of any length") {
   neap::testing::simulated_device::reset();
-  for (std::int64_t const n : {detail::most_ranked + 1, std::int64_t{1} << 19, std::int64_t{1} << 20,
+  for (std::int64_t const n : {detail::max_ranked + 1, std::int64_t{1} << 19, std::int64_t{1} << 20,
                                std::int64_t{1} << 24, std::int64_t{1} << 28, std::int64_t{1} << 31}) {
     CAPTURE(n);
     std::int64_t *const keys = nullptr, *const places = nullptr;

@@ -6,9 +6,9 @@
 #include <neap/execute/trainer.hpp>
 #include <neap/model/model.hpp>
 #include <neap/mutate/any_mutator.hpp>
+#include <neap/mutate/magis_moves.hpp>
 #include <neap/mutate/reorder.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/rewrite/magis_moves.hpp>
 #include <neap/train/training_step.hpp>
 #include <neap/verify/plan_verifier.hpp>
 

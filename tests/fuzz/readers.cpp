@@ -4,6 +4,8 @@
 //
 //   cmake --workflow --preset fuzz           60 s from the seeds beside this file
 //   build/fuzz/bin/fuzz_readers -max_total_time=600 -dict=tests/fuzz/words corpus tests/fuzz/seeds
+#include <neap/blocks/chain_simulator.hpp>
+#include <neap/blocks/rotor.hpp>
 #include <neap/import/chain.hpp>
 #include <neap/import/graph_file.hpp>
 #include <neap/import/plan_reader.hpp>
@@ -11,8 +13,6 @@
 #include <neap/memory/csv.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/cost_table.hpp>
-#include <neap/solve/chain_simulator.hpp>
-#include <neap/solve/rotor.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include <cstdlib>
@@ -38,7 +38,7 @@ void read_chain(std::string const& text) {
   auto const c = neap::io::parse_chain(text, "f");
   if (!c) return one_line(c.message());
   neap::slots_t const budget = 100;
-  auto const r = neap::rotor::solve(c->profile, budget, {.most_table_bytes = 1 << 24});
+  auto const r = neap::rotor::solve(c->profile, budget, {.max_table_bytes = 1 << 24});
   if (!r) return one_line(r.message());
   if (!r->feasible(budget)) return;
   auto const seen = neap::simulate(c->profile, r->sequence(budget));

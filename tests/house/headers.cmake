@@ -6,7 +6,7 @@ cmake_minimum_required(VERSION 3.25)
 file(REMOVE_RECURSE ${SCRATCH})
 file(GLOB_RECURSE headers ${SOURCE_DIR}/include/neap/*.hpp)
 # neap_compiled compiles the parts of neap/src.hpp alone; the others need a library or a toolkit that may not be there.
-list(FILTER headers EXCLUDE REGEX "/neap/src[./]|/checkmate/highs.hpp$|/neap/cuda[./]")
+list(FILTER headers EXCLUDE REGEX "/neap/src[./]|/blocks/highs.hpp$|/neap/cuda[./]")
 # nlohmann's headers undefine their macros, and a second header of a module does not get them again.
 set(one_by_one ${headers})
 list(FILTER one_by_one INCLUDE REGEX "/neap/import/")

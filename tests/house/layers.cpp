@@ -1,7 +1,7 @@
 // The layers of include/neap, read from its #include lines: a header includes its own layer and those to the left.
 //
-//   core < backend < ir < plan < { model, capture, train, block, import } < { schedule, simulate, memory, solve, checkmate }
-//        < mutate < { rewrite, optimize, solve_blocks } < execute < report
+//   core < backend < ir < plan < { model, capture, train, import } < { schedule, simulate, memory }
+//        < mutate < { optimize, blocks } < execute < report
 //
 // Layers of one group may use each other, but not in a circle. `verify` stands apart: it knows core, ir and plan only.
 // `cuda` stands apart, too: it may use all layers but report, and no layer uses it.
@@ -23,10 +23,9 @@ namespace fs = std::filesystem;
 using tree = std::map<std::string, std::vector<std::string>>;  // "neap/ir/graph.hpp" -> what it includes
 
 std::map<std::string, int> const rank_of{
-    {"core", 0},    {"backend", 1}, {"ir", 2},       {"plan", 3},         {"model", 4},    {"capture", 4},
-    {"train", 4},   {"block", 4},   {"import", 4},   {"schedule", 5},     {"simulate", 5}, {"memory", 5},
-    {"solve", 5},   {"mutate", 6},  {"optimize", 7}, {"solve_blocks", 7}, {"rewrite", 7},  {"checkmate", 5},
-    {"execute", 8}, {"report", 9},  {"cuda", 9}};
+    {"core", 0},     {"backend", 1}, {"ir", 2},       {"plan", 3},     {"model", 4},  {"capture", 4},
+    {"train", 4},    {"import", 4},  {"schedule", 5}, {"simulate", 5}, {"memory", 5}, {"mutate", 6},
+    {"optimize", 7}, {"blocks", 7},  {"execute", 8},  {"report", 9},   {"cuda", 9}};
 
 /// "ir" of "neap/ir/operators/kernels/gelu.hpp"; empty for the umbrellas directly in neap/ and in neap/src/.
 std::string layer_of(std::string const& header) {

@@ -24,7 +24,7 @@ char const* const pages[] = {
     "bench/README.md",    "tests/README.md",    "examples/graphs/README.md", "tests/capture/README.md",
     "examples/recipes.md"};
 
-constexpr std::size_t most_readme_lines = 200, most_characters = 160, most_words = 25;
+constexpr std::size_t max_readme_lines = 200, max_characters = 160, max_words = 25;
 
 std::string read(fs::path const& path) {
   std::ifstream in(path);
@@ -164,7 +164,7 @@ complaints on_prose(std::string const& text) {
     if (line.rfind("```", 0) == 0) {
       code = !code;
       if (code && !languages.count(line)) out.push_back(at + "code in an unknown language: " + line);
-    } else if (line.size() > most_characters && line[0] != '|' && line.find("](") == line.npos) {
+    } else if (line.size() > max_characters && line[0] != '|' && line.find("](") == line.npos) {
       out.push_back(at + std::to_string(line.size()) + " characters");
     }
   }
@@ -172,7 +172,7 @@ complaints on_prose(std::string const& text) {
   for (auto const& p : pieces_of(text)) {
     auto const at = "line " + std::to_string(p.line) + ": ";
     for (auto const& s : sentences_of(p.text))
-      if (auto const n = count_words(s); n > most_words) out.push_back(at + std::to_string(n) + " words:" + s);
+      if (auto const n = count_words(s); n > max_words) out.push_back(at + std::to_string(n) + " words:" + s);
     auto const words = words_of(p.text);
     for (std::string const phrase : banned) {
       auto const wanted = words_of(phrase);
@@ -214,7 +214,7 @@ TEST_CASE("pages: sentences, lines, words, links") {
     for (auto const& c : on_prose(text)) FAIL_CHECK(page << ": " << c);
     for (auto const& c : on_links(root / page, text)) FAIL_CHECK(page << ": " << c);
   }
-  CHECK(lines_of(read(root / "README.md")).size() <= most_readme_lines);
+  CHECK(lines_of(read(root / "README.md")).size() <= max_readme_lines);
 }
 
 TEST_CASE("pages: the first one leads to all others") {

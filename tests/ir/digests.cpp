@@ -79,7 +79,7 @@ void edit_once(graph_editor& edit, random_stream& draw) {
 TEST_CASE("after any edits the digest is that of the graph built anew, in any numbering") {
   std::size_t kept = 0;
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
-    op_graph g = random_graph(seed, {.most_ops = 40, .copies = 2});
+    op_graph g = random_graph(seed, {.max_ops = 40, .copies = 2});
     random_stream draw(seed, 5);
     CHECK(renumbered(g, seed + 1).digest() == g.digest());
     for (int step = 0; step < 12; ++step) {

@@ -145,7 +145,7 @@ TEST_CASE("damaged texts are refused or read, never more") {
   random_stream draw(3);
   std::size_t read = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    auto const text = to_text(random_graph(seed, {.most_ops = 15, .parts = true, .copies = 1}));
+    auto const text = to_text(random_graph(seed, {.max_ops = 15, .parts = true, .copies = 1}));
     for (int i = 0; i < 150; ++i) {
       auto damaged = text;
       for (auto n = 1 + draw.below(3); n > 0; --n) {

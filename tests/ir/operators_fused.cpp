@@ -186,9 +186,9 @@ TEST_CASE("results wait in as few rooms as they need") {
   random_stream draw(14);
   for (int round = 0; round < 200; ++round) {
     auto const p = random_fused::draw(draw, false).program;
-    std::array<int, op::fused::most_steps> room{};
-    CHECK(p.rooms(room) <= op::fused::most_rooms);
-    std::array<int, op::fused::most_rooms> holds{};
+    std::array<int, op::fused::max_steps> room{};
+    CHECK(p.rooms(room) <= op::fused::max_rooms);
+    std::array<int, op::fused::max_rooms> holds{};
     holds.fill(-1);
     for (int k = 0; k < p.step_count(); ++k) {  // each step finds its operands where they were put
       auto const s = p.step(k);
@@ -203,12 +203,12 @@ TEST_CASE("results wait in as few rooms as they need") {
 TEST_CASE("a full program takes no more steps") {
   op::fused_maker make(1);
   int x = 0;
-  for (int k = 0; k < op::fused::most_steps; ++k) x = *make.add(op::relu{}, dtype::f32, {x});
+  for (int k = 0; k < op::fused::max_steps; ++k) x = *make.add(op::relu{}, dtype::f32, {x});
   auto const before = make.made();
   CHECK(!make.add(op::relu{}, dtype::f32, {x}));
   op::fused_maker constants(1);
   x = 0;
-  for (int k = 0; k < op::fused::most_constants; ++k) x = *constants.add(op::add_scalar{1}, dtype::f32, {x});
+  for (int k = 0; k < op::fused::max_constants; ++k) x = *constants.add(op::add_scalar{1}, dtype::f32, {x});
   auto const full = constants.made();
   CHECK(!constants.add(op::add_scalar{1}, dtype::f32, {x}));
   CHECK(constants.made().steps == full.steps);

@@ -12,7 +12,7 @@
 
 namespace neap_memory_test {
 
-inline constexpr int most_pools = 3;
+inline constexpr int max_pools = 3;
 
 /// The least cost of an assignment in which every pool takes its records, or -1. `takes(pool, mask of records)`.
 template <class Record, class Takes>
@@ -20,7 +20,7 @@ double cheapest(std::vector<Record> const& records, std::vector<neap::memory_poo
   double best = -1;
   for (std::size_t j = 0; j < pools.size(); ++j)
     if (!takes(j, 0)) return -1;
-  std::array<unsigned, most_pools> in{};
+  std::array<unsigned, max_pools> in{};
   auto const assign = [&](auto const& self, std::size_t i, double cost) -> void {
     if (i == records.size()) {
       best = cost;
@@ -42,7 +42,7 @@ double cheapest(std::vector<Record> const& records, std::vector<neap::memory_poo
 /// The answers of `ask(pool, mask)`, each asked once.
 template <class Ask>
 auto remembered(Ask ask) {
-  return [ask, known = std::array<std::array<signed char, 64>, most_pools>{}](std::size_t pool, unsigned mask) mutable {
+  return [ask, known = std::array<std::array<signed char, 64>, max_pools>{}](std::size_t pool, unsigned mask) mutable {
     auto& answer = known[pool][mask];
     if (answer == 0) answer = ask(pool, mask) ? 1 : -1;
     return answer > 0;

@@ -16,7 +16,7 @@ namespace neap_memory_test {
 
 using neap::stream_record;
 
-inline constexpr std::size_t most_streamed = 8;
+inline constexpr std::size_t max_streamed = 8;
 
 /// Records of ops on two or three streams with random waits between them; clocks follow from the waits.
 inline std::vector<stream_record> random_streams(std::mt19937_64& rng, kind k, std::size_t least, std::size_t more) {
@@ -92,13 +92,13 @@ struct stream_board {
     std::int64_t from, to, other_from, other_to;
   };
   std::vector<stream_record> const& records;
-  std::array<unsigned, most_streamed> apart{};  // pairs that may share all bytes
-  std::array<unsigned, most_streamed> whole{};  // pairs that may share none
-  std::array<std::array<std::vector<clash>, most_streamed>, most_streamed> clashes{};
-  std::array<std::int64_t, most_streamed> at{};
+  std::array<unsigned, max_streamed> apart{};  // pairs that may share all bytes
+  std::array<unsigned, max_streamed> whole{};  // pairs that may share none
+  std::array<std::array<std::vector<clash>, max_streamed>, max_streamed> clashes{};
+  std::array<std::int64_t, max_streamed> at{};
 
   stream_board(std::vector<stream_record> const& r, bool across) : records(r) {
-    std::array<std::vector<life>, most_streamed> lives;
+    std::array<std::vector<life>, max_streamed> lives;
     for (std::size_t a = 0; a < r.size(); ++a) {
       lives[a] = lives_of(r[a]);
       for (std::size_t b = 0; b < a; ++b) {

@@ -331,7 +331,7 @@ TEST_CASE("budgets: searches that have nothing to do take no nodes from the othe
 TEST_CASE("of more records than a search has room for, the plan is the default planner's") {
   std::mt19937_64 rng(29);
   std::vector<usage_record> records;
-  for (std::size_t i = 0; i <= exact::most_records; ++i) {
+  for (std::size_t i = 0; i <= exact::max_records; ++i) {
     auto const at = static_cast<std::int64_t>(rng() % 2000);
     records.push_back({.lower = at,
                        .upper = at + 1 + static_cast<std::int64_t>(rng() % 2000),

@@ -110,7 +110,7 @@ TEST_CASE(
     kind const k{round % 2 == 1, round / 2 % 2 == 1, round / 4 % 2 == 1, round / 8 % 4 == 3};
     for (int attempt = 0; attempt < 60; ++attempt) {  // most that greedy planners leave open, if not all
       records = random_records(rng, k);
-      if (default_planner{.most_placements = 0}(records).status == plan_status::feasible) break;
+      if (default_planner{.max_placements = 0}(records).status == plan_status::feasible) break;
     }
     auto only_fixed = records;
     std::erase_if(only_fixed, [](usage_record const& r) { return r.offset == any_offset; });

@@ -75,7 +75,7 @@ bool same_result(graph const& g, plain_result const& a, plain_result const& b, d
 }
 
 /// Addresses are not what these tests are about.
-default_planner const quick{.most_placements = 1000};
+default_planner const quick{.max_placements = 1000};
 
 }  // namespace
 

@@ -1,8 +1,8 @@
 // What a node of a graph file is called and has besides may be megabytes long; candidates of a search cost the same.
 #include <neap/mutate/chain.hpp>
+#include <neap/mutate/lift.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
-#include <neap/rewrite/lift.hpp>
 
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/roofline.hpp>

@@ -79,7 +79,7 @@ void walk(G g, schedule order, std::uint64_t seed, counts& n) {
     replay_facts const replay(c.graph, c.order);
     delta.assign(c, facts);
     auto const plain = built.judge(facts, c.order);
-    auto const moves = chain(rematerialize{.most_ops = 8, .keep_ratio = seed % 2 ? 0.5f : 0.0f},
+    auto const moves = chain(rematerialize{.max_ops = 8, .keep_ratio = seed % 2 ? 0.5f : 0.0f},
                              neap::swap{1e4} | truncate(seed % 3 ? 1000 : 0));
     auto const check = [&](auto const& m) {
       auto e = apply_mutation(m, c);

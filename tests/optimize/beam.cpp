@@ -180,7 +180,7 @@ TEST_CASE("a beam gives the same answer twice, and for any number of threads") {
 }
 
 TEST_CASE("a clock and a stop token end a beam") {
-  auto const g = random_graph(9, {.least_ops = 200, .most_ops = 220});
+  auto const g = random_graph(9, {.least_ops = 200, .max_ops = 220});
   auto o = limited(0.2, -1, SIZE_MAX);
   o.strategy = beam{};
   o.time = time_budget(std::chrono::milliseconds(150));

@@ -95,7 +95,7 @@ TEST_CASE("every plan of an external graph is right, at several limits, with and
   for (std::uint64_t seed = 0; seed < testing::cases(300u); ++seed) {
     CAPTURE(seed);
     engine::truth t;
-    auto const g = engine::random_net(seed, t, {.least_ops = 10, .most_ops = 40, .may_repeat = seed % 4 != 0});
+    auto const g = engine::random_net(seed, t, {.least_ops = 10, .max_ops = 40, .may_repeat = seed % 4 != 0});
     for (double ratio : {0.9, 0.7, 0.5}) {
       CAPTURE(ratio);
       auto const found = optimize(g, moves, limited(ratio, 50), engine_cost{});
@@ -123,7 +123,7 @@ TEST_CASE("ops that write in place run again with what they overwrite: every byt
     CAPTURE(seed);
     engine::truth t;
     auto const g = engine::random_net(
-        seed + 1000, t, {.least_ops = 10, .most_ops = 40, .in_place = 15 + static_cast<engine::number>(seed % 40)});
+        seed + 1000, t, {.least_ops = 10, .max_ops = 40, .in_place = 15 + static_cast<engine::number>(seed % 40)});
     engine::byte_engine const engine(g, t);
     auto const plain = engine.plain();
     auto const check = [&](external_plan const& p) {

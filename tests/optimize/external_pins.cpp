@@ -1,12 +1,12 @@
 // Pins of an external graph, by its graph_traits.
 #include <neap/optimize/external.hpp>
 
+#include <neap/blocks/solver_seeds.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/solve_blocks/solver_seeds.hpp>
 
 #include "../support/message.hpp"
 #include "../support/sanitized.hpp"

@@ -56,7 +56,7 @@ TEST_CASE("of each headroom the quickest is kept") {
 
 TEST_CASE("the last surpassed ones are kept, the last first") {
   search_policy::incumbent_numbers numbers;
-  numbers.most_surpassed = 3;
+  numbers.max_surpassed = 3;
   detail::incumbent_alternatives<node_ptr> kept(numbers);
   std::vector<node_ptr> all;
   for (int k = 0; k < 5; ++k) all.push_back(made(k, k)), kept.add_surpassed(all.back());
@@ -77,7 +77,7 @@ TEST_CASE(
       kept.add_near_smallest(n, room);
       auto const& near = kept.near_smallest_peak();
       REQUIRE_FALSE(near.empty());
-      CHECK(near.size() <= std::min<std::size_t>(room, numbers.most_near));
+      CHECK(near.size() <= std::min<std::size_t>(room, numbers.max_near));
       CHECK(near.front()->state.result.peak_bytes == smallest);
       CHECK(near.back()->state.result.peak_bytes <= kept.as_small_as(smallest));
       for (std::size_t i = 1; i < near.size(); ++i) {

@@ -105,7 +105,7 @@ TEST_CASE("views, padded buffers, updates in place and takeovers: right, and no 
   std::size_t searched = 0, below = 0;
   for (std::uint64_t seed = 0; seed < testing::cases(1500u); ++seed) {
     CAPTURE(seed);
-    auto const g = random_graph(seed, {.least_ops = 4, .most_ops = 10});
+    auto const g = random_graph(seed, {.least_ops = 4, .max_ops = 10});
     memory_options const options{.alignment = seed % 2 ? 64 : 1, .takeover = seed % 3 != 0};
     flow_facts const facts(g, cost{}, options);
     live_sets all(g, facts, may_run_again(g), 300'000);
@@ -126,7 +126,7 @@ TEST_CASE("views, padded buffers, updates in place and takeovers: right, and no 
 }
 
 TEST_CASE("what is too large is left alone, and too many states are no answer") {
-  auto const large = random_graph(1, {.least_ops = 300, .most_ops = 320});
+  auto const large = random_graph(1, {.least_ops = 300, .max_ops = 320});
   flow_facts const facts(large, cost{}, {});
   CHECK_FALSE(live_sets(large, facts, may_run_again(large)).is_small());
   auto const g = small_graph(3);

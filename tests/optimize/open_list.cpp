@@ -38,7 +38,7 @@ TEST_CASE("room falls with the size of graphs, between its ends") {
     CHECK(room <= last);
     CHECK(room >= numbers.least);
     CHECK(room <= numbers.most);
-    if (room > numbers.least) CHECK(room * (ops + 1) <= numbers.most_ops);
+    if (room > numbers.least) CHECK(room * (ops + 1) <= numbers.max_ops);
     last = room;
   }
   CHECK(last == numbers.least);
@@ -53,7 +53,7 @@ TEST_CASE("an estimate is rounded once, with and without contraction") {
 
 TEST_CASE("seeds of large graphs: the farthest goes, a few stay in any case") {
   search_policy::open_list_numbers numbers;
-  numbers.most_seed_ops = 1000, numbers.few_seeds = 4;
+  numbers.max_seed_ops = 1000, numbers.few_seeds = 4;
   for (std::size_t const ops : {9, 99, 9999}) {
     std::vector<node_ptr> open;
     random_stream draw(ops);
@@ -62,7 +62,7 @@ TEST_CASE("seeds of large graphs: the farthest goes, a few stay in any case") {
       all.push_back(draw.uniform());
       detail::add_seed(open, with_excess(all.back()), numbers, ops);
     }
-    CHECK(open.size() == std::max<std::size_t>(numbers.few_seeds, numbers.most_seed_ops / (ops + 1)));
+    CHECK(open.size() == std::max<std::size_t>(numbers.few_seeds, numbers.max_seed_ops / (ops + 1)));
     std::sort(all.begin(), all.end());
     for (auto const& n : open) CHECK(n->excess <= all[open.size() - 1]);
   }

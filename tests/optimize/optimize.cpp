@@ -7,11 +7,11 @@
 #include <neap/mutate/from_range.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
+#include <neap/mutate/taso_rules.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/search.hpp>
 #include <neap/optimize/seen_candidates.hpp>
-#include <neap/rewrite/taso_rules.hpp>
 #include <neap/schedule/exact_windows.hpp>
 #include <neap/schedule/memory_greedy.hpp>
 #include <neap/simulate/roofline.hpp>

@@ -146,7 +146,7 @@ TEST_CASE("latencies that only the order of sums tells apart are one point of a 
   std::size_t points = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
-    auto const g = random_graph(seed, {.least_ops = 10, .most_ops = 30});
+    auto const g = random_graph(seed, {.least_ops = 10, .max_ops = 30});
     auto o = limited(0.5);
     o.latency_at_most = latency_limit::of_original(1.2);
     auto const found = optimize(g, chain(reorder{} | truncate(8), rematerialize{} | truncate(8)), o, thirds);

@@ -1,19 +1,19 @@
 // No move, seed or solver breaks a pin.
 #include <neap/optimize/pin_guard.hpp>
 
+#include <neap/blocks/solver_seeds.hpp>
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/filter.hpp>
+#include <neap/mutate/magis_moves.hpp>
 #include <neap/mutate/no_moves.hpp>
 #include <neap/mutate/offload.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/reorder.hpp>
+#include <neap/mutate/rules_in_parts.hpp>
 #include <neap/mutate/sample.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/rewrite/magis_moves.hpp>
-#include <neap/rewrite/rules_in_parts.hpp>
-#include <neap/solve_blocks/solver_seeds.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include "../support/deep_graph.hpp"

@@ -51,7 +51,7 @@ TEST_CASE("names and values that are none are refused") {
   CHECK_THROWS_WITH_AS(set_number(policy, "dives.on", 0.5), "search_policy: dives.on does not take 0.5", error);
   CHECK_THROWS_AS(set_number(policy, "segments.share", -1), error);
   CHECK_THROWS_AS(set_number(policy, "segments.share", 0.0 / 0.0), error);
-  CHECK_THROWS_AS(set_number(policy, "segments.most_tries", 2.5), error);
-  CHECK_THROWS_AS(set_number(policy, "segments.most_tries", 1e12), error);
+  CHECK_THROWS_AS(set_number(policy, "segments.max_tries", 2.5), error);
+  CHECK_THROWS_AS(set_number(policy, "segments.max_tries", 1e12), error);
   CHECK(policy == search_policy{});
 }

@@ -33,7 +33,7 @@ TEST_CASE("a dive goes to the target; what it did not follow waits, no more than
   CHECK(s.judged() > 1);
   CHECK(s.orders.front()->expanded);
   CHECK(s.run().diving.roots().size() == 1);
-  CHECK(state.queue.size() <= 2 * state.most_waiting() + 1);
+  CHECK(state.queue.size() <= 2 * state.max_waiting() + 1);
   CHECK(s.best_is_right());
   s.run().diving.search(0.05);
   CHECK(state.is_met());
@@ -64,7 +64,7 @@ TEST_CASE("a dive ends where its part of the budget does, and waits to be contin
 
 TEST_CASE("large-neighbourhood search never loses the best, and leaves an empty queue") {
   search_policy few;
-  few.neighbourhoods.most_in_vain = 10;
+  few.neighbourhoods.max_in_vain = 10;
   search_stage s("random_model1", 0.6, 0, few);
   s.run().diving.dive(s.orders.front());
   s.run().diving.search(0.005);

@@ -94,7 +94,7 @@ TEST_CASE("any number of threads give the same plan, the same steps, the same fr
 }
 
 TEST_CASE("what throws on some thread throws out of the search") {
-  auto const g = random_graph(5, {.least_ops = 22, .most_ops = 24});
+  auto const g = random_graph(5, {.least_ops = 22, .max_ops = 24});
   for (unsigned threads : {1u, 3u})
     CHECK(message_of([&] {
             (void)optimize(g, moves, options(0.5, 0, 500, threads), bad_cost{});
@@ -102,7 +102,7 @@ TEST_CASE("what throws on some thread throws out of the search") {
 }
 
 TEST_CASE("a clock and a stop token end a search on several threads") {
-  auto const g = random_graph(9, {.least_ops = 200, .most_ops = 220});
+  auto const g = random_graph(9, {.least_ops = 200, .max_ops = 220});
   std::stop_source stop;
   auto o = options(0.3, 0, SIZE_MAX, 3);
   o.time = time_budget(std::chrono::milliseconds(150));

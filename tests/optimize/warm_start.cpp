@@ -127,7 +127,7 @@ TEST_CASE("an external graph: the answer of optimize() is a warm start") {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
     engine::truth truth;
-    auto const g = engine::random_net(seed, truth, {.least_ops = 10, .most_ops = 40});
+    auto const g = engine::random_net(seed, truth, {.least_ops = 10, .max_ops = 40});
     for (double const ratio : {0.9, 0.7, 0.5}) {
       auto const first = optimize(g, rematerialize{}, with(ratio, 60));
       if (!first.fits) continue;

@@ -20,7 +20,7 @@ TEST_CASE("chain profile: each fault is one line that says where") {
   for (auto const& [spoil, line] :
        std::vector<fault>{{[](auto& c) { c.blocks.clear(); }, "the chain has no blocks"},
                           {[](auto& c) { c.output = -1; }, "the output's size must be from 0 to 2^40 slots"},
-                          {[](auto& c) { c.blocks[1].input = most_slots + 1; },
+                          {[](auto& c) { c.blocks[1].input = max_slots + 1; },
                            "block 1: the input's size must be from 0 to 2^40 slots"},
                           {[](auto& c) { c.blocks[0].pass_temporary = INT64_MIN; },
                            "block 0: temporary memory of the plain forward must be from 0 to 2^40 slots"},
@@ -48,5 +48,5 @@ TEST_CASE("chain profile: larger slots round every size up, and change no time")
   CHECK(in_slots(chain, 10) == chain_profile{{{1, 1, 0, {{1, 2, 3, 3, 1}}}}, 3});
   CHECK(in_slots(chain, 1) == chain);
   CHECK(in_slots({{{10, 1, 0, {{}}, 11}}, 0}, 10) == chain_profile{{{1, 1, 0, {{}}, 2}}, 0});
-  CHECK(in_slots({{{most_slots, 0, 0, {{}}}}, 1}, INT64_MAX) == chain_profile{{{1, 0, 0, {{}}}}, 1});
+  CHECK(in_slots({{{max_slots, 0, 0, {{}}}}, 1}, INT64_MAX) == chain_profile{{{1, 0, 0, {{}}}}, 1});
 }

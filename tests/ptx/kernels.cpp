@@ -180,14 +180,14 @@ TEST_CASE("ptx: shuffles, votes, matches, reductions of a warp") {
       unsigned const w = t / 32 * 32, l = t % 32;
       unsigned const* o = got.data() + t * 16;
       auto const at = [&](unsigned lane) { return v[w + lane]; };
-      unsigned odd = 0, mod = 0, sum = 0, low = ~0u, parity = 0, most_odd = 0;
+      unsigned odd = 0, mod = 0, sum = 0, low = ~0u, parity = 0, max_odd = 0;
       for (unsigned k = 0; k < 32; ++k) {
         odd |= (at(k) & 1) << k;
         mod |= static_cast<unsigned>(at(k) % 5 == at(l) % 5) << k;
         sum += at(k);
         low = std::min(low, at(k));
         parity ^= at(k);
-        if (at(k) & 1) most_odd = std::max(most_odd, at(k));
+        if (at(k) & 1) max_odd = std::max(max_odd, at(k));
       }
       CHECK(o[0] == at(5));
       CHECK(o[1] == at(l < 3 ? l : l - 3));
@@ -210,7 +210,7 @@ TEST_CASE("ptx: shuffles, votes, matches, reductions of a warp") {
         permuted |= static_cast<unsigned>(both >> (8 * (0x3715 >> (4 * k) & 15)) & 255) << (8 * k);
       CHECK(o[13] == static_cast<unsigned>(at(l) ? std::countr_zero(at(l)) + 1 : 0) + permuted);
       CHECK(o[14] == ((at(l) + 1) << 9 | at(l) >> 23));
-      if (d.options.seed == 0) CHECK(o[15] == (at(l) & 1 ? most_odd : 32 - static_cast<unsigned>(std::popcount(odd))));
+      if (d.options.seed == 0) CHECK(o[15] == (at(l) & 1 ? max_odd : 32 - static_cast<unsigned>(std::popcount(odd))));
     }
   });
 }

@@ -432,8 +432,8 @@ TEST_CASE("ptx: what a kernel and a module state of themselves") {
       ".version 9.0\n.target sm_90, debug\n.address_size 64\n.visible .entry k()\n.maxntid 64, 2\n.minnctapersm 2\n{\nret;\n}\n"
       ".visible .entry other()\n{\nret;\n}\n");
   CHECK(m.target == 90);
-  CHECK(m.kernel("k").most_threads == 128);
-  CHECK(m.kernel("other").most_threads == 1024);
+  CHECK(m.kernel("k").max_threads == 128);
+  CHECK(m.kernel("other").max_threads == 1024);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ TEST_CASE("one window over a whole small graph is the best order there is") {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     CAPTURE(seed);
     testing::random_graph_options ro;
-    ro.most_ops = 12;
+    ro.max_ops = 12;
     auto const g = testing::random_graph(seed, ro);
     for (bool takeover : {false, true}) {
       flow_facts const facts(g, no_cost{}, {.alignment = 16, .takeover = takeover});
@@ -36,7 +36,7 @@ TEST_CASE("windows never raise the peak, and lower that of many orders, greedy o
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
     testing::random_graph_options ro;
-    ro.least_ops = 30, ro.most_ops = 120;
+    ro.least_ops = 30, ro.max_ops = 120;
     ro.copies = seed % 3;
     ro.swaps = seed % 5 == 0;
     auto const g = testing::random_graph(seed, ro);

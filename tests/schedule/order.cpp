@@ -79,9 +79,9 @@ struct neap::graph_traits<waits> {
 TEST_CASE("every scheduler gives a valid order of every random graph, and the same one twice") {
   for (std::uint64_t seed = 0; seed < testing::cases(800u); ++seed) {
     CAPTURE(seed);
-    auto const g = testing::random_graph(seed, {.most_ops = 80,
-                                                .copies = static_cast<std::uint32_t>(seed % 3),
-                                                .swaps = static_cast<std::uint32_t>(seed % 4)});
+    auto const g = testing::random_graph(
+        seed,
+        {.max_ops = 80, .copies = static_cast<std::uint32_t>(seed % 3), .swaps = static_cast<std::uint32_t>(seed % 4)});
     flow_facts const facts(g, no_cost{});
     auto const check = [&](auto const& scheduler) {
       auto const s = scheduler(facts);
@@ -116,7 +116,7 @@ TEST_CASE("sliding keeps orders valid, and lowers many peaks") {
   for (std::uint64_t seed = 0; seed < testing::cases(400u); ++seed) {
     CAPTURE(seed);
     auto const g =
-        testing::random_graph(seed, {.most_ops = 60, .copies = 2, .swaps = static_cast<std::uint32_t>(seed % 3)});
+        testing::random_graph(seed, {.max_ops = 60, .copies = 2, .swaps = static_cast<std::uint32_t>(seed % 3)});
     flow_facts const facts(g, no_cost{});
     auto const s = testing::random_order(g, seed);
     auto const a = sink(facts, s), b = hoist(facts, s);
@@ -152,7 +152,7 @@ TEST_CASE("the exhaustive order has the least peak of all orders; the greedy one
   simulator sim;
   for (std::uint64_t seed = 0; seed < testing::cases(300u); ++seed) {
     CAPTURE(seed);
-    auto const g = testing::random_graph(seed, {.least_ops = 3, .most_ops = 8, .copies = 1});
+    auto const g = testing::random_graph(seed, {.least_ops = 3, .max_ops = 8, .copies = 1});
     if (g.op_count() > 9) continue;
     flow_facts const facts(g, no_cost{}, {.alignment = 1, .takeover = seed % 2 == 0});
     schedule path;
@@ -165,7 +165,7 @@ TEST_CASE("the exhaustive order has the least peak of all orders; the greedy one
     CHECK(greedy >= least);
   }
   for (std::uint64_t seed = 0; seed < testing::cases(200u); ++seed) {
-    auto const g = testing::random_graph(seed, {.least_ops = 8, .most_ops = 13});
+    auto const g = testing::random_graph(seed, {.least_ops = 8, .max_ops = 13});
     if (g.op_count() > 16) continue;
     flow_facts const facts(g, no_cost{}, {.alignment = 1});
     auto const least = sim.peak(facts, testing::exhaustive_order{}(facts));
@@ -175,7 +175,7 @@ TEST_CASE("the exhaustive order has the least peak of all orders; the greedy one
   MESSAGE("memory_greedy / optimum: mean " << ratio / cases << ", worst " << worst << ", optimal " << optimal << " of "
                                            << cases);
   CHECK(ratio / cases < 1.05);
-  CHECK_THROWS_AS(testing::exhaustive_order{}(testing::random_graph(1, {.least_ops = 30, .most_ops = 40})), error);
+  CHECK_THROWS_AS(testing::exhaustive_order{}(testing::random_graph(1, {.least_ops = 30, .max_ops = 40})), error);
 }
 
 TEST_CASE("weights are updated as soon as their gradients are complete") {

@@ -24,7 +24,7 @@ struct some_seconds {
 TEST_CASE("complete_order keeps the order of old ops and gives valid orders, whatever is missing") {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     CAPTURE(seed);
-    auto const g = testing::random_graph(seed, {.most_ops = 40, .copies = 3, .swaps = 3});
+    auto const g = testing::random_graph(seed, {.max_ops = 40, .copies = 3, .swaps = 3});
     auto const whole = testing::random_order(g, seed);
     random_stream draw(seed, 9);
     schedule partial;
@@ -77,7 +77,7 @@ TEST_CASE("refining never makes an order invalid, higher or, at equal peaks, slo
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     CAPTURE(seed);
     auto const g =
-        testing::random_graph(seed, {.most_ops = 50, .copies = 3, .swaps = static_cast<std::uint32_t>(seed % 4)});
+        testing::random_graph(seed, {.max_ops = 50, .copies = 3, .swaps = static_cast<std::uint32_t>(seed % 4)});
     flow_facts const facts(g, some_seconds{});
     auto const s = testing::random_order(g, seed);
     auto const r = refine{}(facts, s);
@@ -127,7 +127,7 @@ TEST_CASE(
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     CAPTURE(seed);
     auto const g = testing::random_graph(
-        seed, {.least_ops = 20, .most_ops = 60, .copies = 1, .swaps = 1 + static_cast<std::uint32_t>(seed % 5)});
+        seed, {.least_ops = 20, .max_ops = 60, .copies = 1, .swaps = 1 + static_cast<std::uint32_t>(seed % 5)});
     auto const cost = [&](op_graph const& x, op_id o) {
       if (flow::stream(x, o) != op_stream::compute) return 1 + static_cast<double>(seed % 7);
       return some_seconds{}(x, o);

@@ -125,7 +125,7 @@ TEST_CASE("simulated bytes and times equal those by definition, on random graphs
   for (std::uint64_t seed = 0; seed < 600; ++seed) {
     CAPTURE(seed);
     auto const g =
-        testing::random_graph(seed, {.most_ops = 30, .copies = 2, .swaps = static_cast<std::uint32_t>(seed % 5)});
+        testing::random_graph(seed, {.max_ops = 30, .copies = 2, .swaps = static_cast<std::uint32_t>(seed % 5)});
     auto const order = testing::random_order(g, seed);
     memory_options const options{.alignment = seed % 3 ? 64 : 1, .takeover = seed % 4 != 0};
     random_seconds const cost{seed};

@@ -45,7 +45,7 @@ struct truth {
 };
 
 struct options {
-  int least_ops = 10, most_ops = 40;
+  int least_ops = 10, max_ops = 40;
   bool may_repeat = true;  // some ops may run again
   bool streams = false;    // some ops are transfers of the engine's own
   number in_place = 10;    // percent of the ops that overwrite what they read
@@ -97,7 +97,7 @@ inline net random_net(std::uint64_t seed, truth& t, options o = {}) {
       if (std::find(l.begin(), l.end(), v) != l.end()) return v;
     }
   };
-  auto const n_ops = o.least_ops + static_cast<int>(below(static_cast<std::size_t>(o.most_ops - o.least_ops + 1)));
+  auto const n_ops = o.least_ops + static_cast<int>(below(static_cast<std::size_t>(o.max_ops - o.least_ops + 1)));
   for (int k = 0; k < n_ops; ++k) {
     auto const me = static_cast<number>(g.ops.size());
     net::op x;

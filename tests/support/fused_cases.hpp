@@ -48,7 +48,7 @@ struct fused_case {
     int sum = waiting[0];
     for (int k = 1; k < 4; ++k) sum = *many.add(op::add{}, t, {sum, waiting[static_cast<std::size_t>(k)]});
     for (int k = 0; k < 4; ++k) sum = *many.add(op::clamp{-3.0 + k, 3}, t, {sum});
-    while (many.made().step_count() < op::fused::most_steps) sum = *many.add(op::abs{}, t, {sum});
+    while (many.made().step_count() < op::fused::max_steps) sum = *many.add(op::abs{}, t, {sum});
     run_operator(b, m, many.made(), {x, y, of_columns, one, back, x, y, of_columns}, {m.unwritten(t, s)});
   }
 };

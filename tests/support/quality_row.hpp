@@ -2,12 +2,12 @@
 // iterations on one thread. The same row comes out on every machine, so that a change that moves one shows.
 #pragma once
 
+#include <neap/blocks/solver_seeds.hpp>
 #include <neap/core/digest.hpp>
 #include <neap/import/graph_file.hpp>
 #include <neap/mutate/default_moves.hpp>
 #include <neap/optimize/optimize.hpp>
 #include <neap/simulate/roofline.hpp>
-#include <neap/solve_blocks/solver_seeds.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include "deep_graph.hpp"

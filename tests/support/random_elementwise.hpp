@@ -56,7 +56,7 @@ inline graph some_elementwise(random_stream& draw, std::uint32_t ops, random_ele
       } else {
         auto const& f = *fused_steps()[draw.below(static_cast<std::uint32_t>(fused_steps().size()))];
         if (options.exact && random_fused::needs_functions(f.name)) continue;
-        alignas(8) std::byte bytes[op::detail::most_step_bytes];
+        alignas(8) std::byte bytes[op::detail::max_step_bytes];
         f.construct(bytes);
         for (auto const& a : f.attributes) {
           auto const like = a.get(bytes);

@@ -28,7 +28,7 @@ struct random_fused {
 
   /// A program of at most `most` steps in f64 (`wide`) or f32; of all operators, or of those that need no functions (sums,
   /// products, choices) only. `rows`: sometimes so many elements along the first axis that a run takes several chunks.
-  static random_fused draw(random_stream& draw, bool wide, int most = op::fused::most_steps, bool plain = false) {
+  static random_fused draw(random_stream& draw, bool wide, int most = op::fused::max_steps, bool plain = false) {
     for (;;)
       if (auto made = attempt(draw, wide, most, plain)) return *made;
   }
@@ -59,7 +59,7 @@ struct random_fused {
       return wide ? dtype::f64 : narrow[draw.below(4)];
     };
     std::vector<value> values;
-    int const inputs = 1 + static_cast<int>(draw.below(op::fused::most_inputs));
+    int const inputs = 1 + static_cast<int>(draw.below(op::fused::max_inputs));
     for (int i = 0; i < inputs; ++i) {
       shape s = dims;
       if (i > 0 && draw.below(3) == 0) {
@@ -74,7 +74,7 @@ struct random_fused {
       auto const& f = *fused_steps()[draw.below(static_cast<std::uint32_t>(fused_steps().size()))];
       if (plain && needs_functions(f.name)) continue;
       value made{{}, f.row};
-      made.bytes.resize(op::detail::most_step_bytes);
+      made.bytes.resize(op::detail::max_step_bytes);
       f.construct(made.bytes.data());
       for (auto const& a : f.attributes) {
         auto const like = a.get(made.bytes.data());

@@ -234,7 +234,7 @@ inline op_graph renumbered(op_graph const& g, std::uint64_t seed) {
 // ---------------------------------------------------------------------------------------------- random graphs
 
 struct random_graph_options {
-  std::uint32_t least_ops = 3, most_ops = 60;
+  std::uint32_t least_ops = 3, max_ops = 60;
   bool views = true;         // transpose, rows, opaque views
   bool updates = true;       // in-place updates of weights and activations
   bool opaque = true;        // operators whose meaning is not known, outputs of odd sizes
@@ -255,7 +255,7 @@ class graph_maker {
   graph_maker(std::uint64_t seed, random_graph_options o) : draw_(seed, 1), options_(o), edit_(toy_operators::facets) {}
 
   op_graph make() {
-    auto const ops = options_.least_ops + below(options_.most_ops - options_.least_ops + 1);
+    auto const ops = options_.least_ops + below(options_.max_ops - options_.least_ops + 1);
     int const inputs = 1 + static_cast<int>(below(3));
     for (int i = 0; i < inputs; ++i) {
       auto const r = i == 0 || coin(2) ? role::input : role::constant;

@@ -121,7 +121,7 @@ inline graph some_rows(random_stream& draw, std::uint32_t ops, random_rows_optio
         default: {
           auto const& f = *fused_steps()[draw.below(static_cast<std::uint32_t>(fused_steps().size()))];
           if (random_fused::needs_functions(f.name)) continue;
-          alignas(8) std::byte bytes[op::detail::most_step_bytes];
+          alignas(8) std::byte bytes[op::detail::max_step_bytes];
           f.construct(bytes);
           for (auto const& a : f.attributes) {
             auto const like = a.get(bytes);

@@ -39,7 +39,7 @@ struct sample {
   toy_graph original, edited;
   memory_options options;
   toy_plan good;
-  explicit sample(std::uint64_t seed) : original(testing::random_graph(seed, {.most_ops = 40})) {
+  explicit sample(std::uint64_t seed) : original(testing::random_graph(seed, {.max_ops = 40})) {
     op_graph g = original;
     random_stream draw(seed, 5);
     for (std::uint64_t i = 0; i < seed % 6; ++i) testing::detail::copy_or_swap(g, draw, i % 2 == 0);
@@ -733,7 +733,7 @@ TEST_CASE("graphs that compute something else are found, each fault of its kind"
   std::vector<int> planted(graph_faults().size());
   int as_another = 0, all = 0;
   for (std::uint64_t seed = 0; seed < (testing::sanitized ? 100 : 400); ++seed) {
-    auto const original = testing::random_graph(seed, {.most_ops = 40});
+    auto const original = testing::random_graph(seed, {.max_ops = 40});
     for (std::size_t k = 0; k < graph_faults().size(); ++k) {
       auto const& f = graph_faults()[k];
       CAPTURE(seed);

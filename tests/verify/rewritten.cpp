@@ -5,13 +5,13 @@
 #include <neap/import/plan_reader.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/mutate/chain.hpp>
+#include <neap/mutate/lift.hpp>
 #include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/rules_in_parts.hpp>
 #include <neap/mutate/swap.hpp>
+#include <neap/mutate/taso_rules.hpp>
+#include <neap/mutate/undo_moves.hpp>
 #include <neap/report/plan_writer.hpp>
-#include <neap/rewrite/lift.hpp>
-#include <neap/rewrite/rules_in_parts.hpp>
-#include <neap/rewrite/taso_rules.hpp>
-#include <neap/rewrite/undo_moves.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/roofline.hpp>
 #include <neap/simulate/simulator.hpp>

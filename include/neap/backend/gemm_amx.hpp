@@ -86,10 +86,10 @@ struct gemm_amx {
     }
   };
   /// How far a product of bf16 matrices may extend: an operand is packed whole.
-  static constexpr std::int64_t most_lines16 = 256, most_k16 = 512;
+  static constexpr std::int64_t max_lines16 = 256, max_k16 = 512;
 
-  /// C[m, n] (rows ldc apart) = A[m, k] B[k, n], or += that, on the calling thread, for m and n of at most most_lines16
-  /// and k of at most most_k16. Sums are f32's; numbers below 2^-126 count as 0.
+  /// C[m, n] (rows ldc apart) = A[m, k] B[k, n], or += that, on the calling thread, for m and n of at most max_lines16
+  /// and k of at most max_k16. Sums are f32's; numbers below 2^-126 count as 0.
   static void run(std::int64_t m, std::int64_t n, std::int64_t k, operand16 a, operand16 b, bool accumulate, float* c,
                   std::int64_t ldc) {
     multiply16(m, n, k, {a}, b, accumulate, c, ldc);
@@ -122,7 +122,7 @@ struct gemm_amx {
   static void multiply16(std::int64_t m, std::int64_t n, std::int64_t k, std::initializer_list<operand16> terms,
                          operand16 b, bool accumulate, float* c, std::int64_t ldc) {
     char* const packed_a = scratch();
-    char* const packed_b = packed_a + most_lines16 * most_k16 * 2;
+    char* const packed_b = packed_a + max_lines16 * max_k16 * 2;
     std::int64_t const steps = (k + k_step - 1) / k_step, strip = steps * bytes_of_step<1>;
     configured const units;
     (b.transposed ? pack16<true, true> : pack16<false, false>)(b.data, b.ld, n, k, packed_b);

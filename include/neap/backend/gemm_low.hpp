@@ -93,7 +93,7 @@ struct low_product {
 
  private:
 #if defined(NEAP_GEMM_AMX)
-  static_assert(low_pieces::most <= gemm_amx::most_lines16 && k_block <= gemm_amx::most_k16);
+  static_assert(low_pieces::most <= gemm_amx::max_lines16 && k_block <= gemm_amx::max_k16);
   // Units have tiles to fill and to be configured for.
   bool units() const { return double(s.m) * double(s.n) * double(s.k) >= 1 << 15 && gemm_amx::usable(); }
 #endif

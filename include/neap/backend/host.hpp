@@ -32,10 +32,10 @@ class host_backend {
   static constexpr bool addresses_host_memory = true;  // free functions may read tensors to check them
   using block = host_block;
 
-  static constexpr int most_threads = 4096;
+  static constexpr int max_threads = 4096;
 
   /// `threads` in all, the caller's included; 0 is one for each core. Throws neap::error for a negative number, for more
-  /// than most_threads, and where the system does not start so many.
+  /// than max_threads, and where the system does not start so many.
   explicit host_backend(int threads = 0, std::source_location at = std::source_location::current())
       : team_(std::make_unique<detail::thread_team>(checked(threads, at))) {}
 
@@ -80,10 +80,10 @@ class host_backend {
 
  private:
   static int checked(int threads, std::source_location at) {
-    if (threads < 0 || threads > most_threads)
-      throw_error(at, {"host_backend: ", threads, " threads: a number from 1 to ", most_threads,
-                       ", or 0 for one on each core"});
-    return threads > 0 ? threads : std::clamp(detail::thread_team::cores(), 1, most_threads);
+    if (threads < 0 || threads > max_threads)
+      throw_error(
+          at, {"host_backend: ", threads, " threads: a number from 1 to ", max_threads, ", or 0 for one on each core"});
+    return threads > 0 ? threads : std::clamp(detail::thread_team::cores(), 1, max_threads);
   }
 
   static constexpr std::int64_t small_work = 16384;  // elements

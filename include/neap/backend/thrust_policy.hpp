@@ -53,7 +53,7 @@ class workspace_allocator {
   }
 
   /// The most bytes in use so far, gaps included.
-  bytes_t most_bytes() const { return most_; }
+  bytes_t max_bytes() const { return most_; }
 
  private:
   char *begin_, *at_, *end_;

@@ -42,7 +42,7 @@ class operator_log {
   /// another operator of its name is in the section.
   std::uint32_t add(operator_view op, std::span<std::uint32_t const> in, std::span<output_rule const> out,
                     std::source_location at) {
-    if (in.size() > most_values || out.size() > most_values) throw_error({"graph: an op of more than 32767 values"});
+    if (in.size() > max_values || out.size() > max_values) throw_error({"graph: an op of more than 32767 values"});
     check_kind(op.facets);
     auto const first = value_count();
     auto const attributes = static_cast<std::uint32_t>(attributes_.size());
@@ -120,7 +120,7 @@ class operator_log {
   }
 
  private:
-  static constexpr std::size_t alignment = 16, most_values = 0x7fff;
+  static constexpr std::size_t alignment = 16, max_values = 0x7fff;
   alignas(alignment) static constexpr std::byte no_attributes[alignment]{};
   struct step {
     operator_facets const* facets;  // null: a source

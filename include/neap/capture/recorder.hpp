@@ -193,7 +193,7 @@ class recorder final : public computation_listener,
     if (is_unheard_) return nullptr;
     if (auto const row = find_row(*t.storage()); row != none && entries()[row].what == origin::number) return nullptr;
     if (!has_data() && !known_reads_) refuse_value(at);
-    if (t.count() > most_read)
+    if (t.count() > max_read)
       refuse(context_access::place(at),
              {"compile: the function reads the elements of a tensor, ", t.type(),
               ": a path would depend on each of them. Return the tensor and read it outside, hand it to "
@@ -597,7 +597,7 @@ class recorder final : public computation_listener,
   }
 
  private:
-  static constexpr std::int64_t most_read = 64;  // elements of one tensor, as plain values
+  static constexpr std::int64_t max_read = 64;  // elements of one tensor, as plain values
   enum class origin : std::uint8_t { argument, number, computed, external };
   static constexpr std::uint32_t none = number_map::none;
   static_assert(none == operator_log::none);
@@ -643,8 +643,8 @@ class recorder final : public computation_listener,
     return m ? std::move(m) : std::make_unique<working_memory>();
   }
   static void give_back(std::unique_ptr<working_memory> m) {
-    constexpr std::size_t most_kept = std::size_t{4} << 20;
-    if (m->log.bytes() + m->entries.size() * sizeof(entry) > most_kept) return;
+    constexpr std::size_t max_kept = std::size_t{4} << 20;
+    if (m->log.bytes() + m->entries.size() * sizeof(entry) > max_kept) return;
     m->log.clear(), m->entries.clear(), m->next.clear(), m->inputs.clear();
     spare_memory() = std::move(m);
   }

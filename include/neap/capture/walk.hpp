@@ -367,7 +367,7 @@ void walk_parts(T& given, V& v) {
   } else if constexpr (std::is_empty_v<part>) {
     return;
   } else if constexpr (std::is_aggregate_v<part> && !has_base<part>() && !has_c_array<part>() &&
-                       counts_members<part>() && initialiser_count<part>() <= most_fields) {
+                       counts_members<part>() && initialiser_count<part>() <= max_fields) {
     walk_members(x, v, std::make_index_sequence<initialiser_count<part>()>{});
   } else {
     refuse_untracked<part>();

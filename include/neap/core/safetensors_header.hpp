@@ -106,7 +106,7 @@ struct safetensors_header {
 };
 
 /// Longer headers are refused, as the format's own library does.
-inline constexpr std::uint64_t most_header_bytes = 100'000'000;
+inline constexpr std::uint64_t max_header_bytes = 100'000'000;
 
 namespace detail {
 

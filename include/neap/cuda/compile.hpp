@@ -180,7 +180,7 @@ class placed_cuda_graph final : public device_graph {
       return std::ranges::any_of(storages, [](auto const& s) { return s.expired(); });
     }
   };
-  static constexpr std::size_t most_runs = 4;
+  static constexpr std::size_t max_runs = 4;
 
   runnable& bound() {
     for (auto& r : runs_)
@@ -189,7 +189,7 @@ class placed_cuda_graph final : public device_graph {
         return *r->run;
       }
     std::erase_if(runs_, [](auto const& r) { return r->is_over(); });
-    if (runs_.size() == most_runs) runs_.erase(runs_.begin());
+    if (runs_.size() == max_runs) runs_.erase(runs_.begin());
     runs_.push_back(made());
     last_ = runs_.back().get();
     return *last_->run;

@@ -161,7 +161,7 @@ class cudnn_device {
 /// What a plan may do.
 struct cudnn_conditions {
   bool rounds_inputs = false;  // to types that tensor cores take
-  bytes_t most_scratch = 0;
+  bytes_t max_scratch = 0;
 };
 
 struct cudnn_plan {
@@ -263,7 +263,7 @@ class cudnn_graph {
         cudnnBackendGetAttribute(plan->get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &one,
                                  &scratch) != CUDNN_STATUS_SUCCESS)
       return false;
-    if (scratch > within.most_scratch) {
+    if (scratch > within.max_scratch) {
       out.reason = "cuDNN takes more scratch memory for it than it may have";
       return false;
     }

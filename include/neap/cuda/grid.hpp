@@ -27,7 +27,7 @@ struct cuda_grid {
 /// A row of at most 512 indices is done by one warp: up to 16 a lane. A row's sums are added in an order that depends on
 /// row_work alone, hence are the same in a batch of any size.
 constexpr cuda_grid cuda_grid_of(std::int64_t rows, std::int64_t row_work, bool splits = false) {
-  constexpr std::int64_t most_blocks = 2147483647, longest_of_a_warp = 512;
+  constexpr std::int64_t max_blocks = 2147483647, longest_of_a_warp = 512;
   constexpr std::int64_t enough_blocks = 1024;  // more would not occupy a device any better
   constexpr std::int64_t part_work = 8 * cuda_block_threads;
   if (rows <= 0) return {};
@@ -35,13 +35,13 @@ constexpr cuda_grid cuda_grid_of(std::int64_t rows, std::int64_t row_work, bool 
   g.warp_rows = row_work > 0 && row_work <= longest_of_a_warp;
   if (g.warp_rows) {
     constexpr std::int64_t rows_of_a_block = cuda_block_threads / cuda_warp_threads;
-    g.blocks = static_cast<std::uint32_t>(std::min(most_blocks, (rows - 1) / rows_of_a_block + 1));
+    g.blocks = static_cast<std::uint32_t>(std::min(max_blocks, (rows - 1) / rows_of_a_block + 1));
     g.rows_at_once = g.blocks * rows_of_a_block;
     return g;
   }
   if (splits)
     g.parts = std::clamp<std::int64_t>(std::min(row_work / part_work, enough_blocks / rows), 1, enough_blocks);
-  g.rows_at_once = std::min(most_blocks / g.parts, rows);
+  g.rows_at_once = std::min(max_blocks / g.parts, rows);
   g.blocks = static_cast<std::uint32_t>(g.rows_at_once * g.parts);
   return g;
 }

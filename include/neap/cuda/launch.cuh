@@ -74,11 +74,11 @@ concept cuda_block_kernel = requires {
 template <cuda_block_kernel K>
 void launch_blocks_on(cudaStream_t stream, std::int64_t blocks, K const& kernel,
                       std::source_location at = std::source_location::current()) {
-  constexpr std::int64_t most_blocks = 2147483647;
-  constexpr int always_allowed = 48 << 10, most_on_all = 99 << 10;  // bytes of shared memory
-  static_assert(K::shared_bytes <= most_on_all, "more shared memory than devices of compute capability 8.6 have");
+  constexpr std::int64_t max_blocks = 2147483647;
+  constexpr int always_allowed = 48 << 10, max_on_all = 99 << 10;  // bytes of shared memory
+  static_assert(K::shared_bytes <= max_on_all, "more shared memory than devices of compute capability 8.6 have");
   if (blocks <= 0) return;
-  if (blocks > most_blocks) throw_error(at, {"cuda: launch of a kernel: ", blocks, " thread blocks, of 2^31 - 1"});
+  if (blocks > max_blocks) throw_error(at, {"cuda: launch of a kernel: ", blocks, " thread blocks, of 2^31 - 1"});
   if constexpr (K::shared_bytes > always_allowed)
     check_cuda(
         cudaFuncSetAttribute(detail::cuda_blocks<K>, cudaFuncAttributeMaxDynamicSharedMemorySize, K::shared_bytes),

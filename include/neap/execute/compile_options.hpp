@@ -23,7 +23,7 @@ struct compile_options {
   int threads = 0;                    // of the backend that runs the graphs; 0: one for each core
   execution_options run{};            // of each graph; step_seconds are those of all graphs of a call, in their order
   std::vector<any_length> lengths{};  // axes whose lengths make no other graph
-  std::size_t most_lengths = 256;     // of one graph; the one that was used least recently goes
+  std::size_t max_lengths = 256;      // of one graph; the one that was used least recently goes
 };
 
 }}  // namespace neap::v0

@@ -39,7 +39,7 @@ class calls_on_device : public compiled_base {
   void perform(Call& now);
 
  private:
-  static constexpr std::size_t most_captures = 100000;  // of one call
+  static constexpr std::size_t max_captures = 100000;  // of one call
 
   /// Captures what is not known of the path, and runs it.
   void look_up(compiled_call& now, known_calls& calls, bool verifies);

@@ -1,5 +1,5 @@
 // rockmate: a model trained within a budget of bytes, in one call. The training step is traced, cut into blocks, solved
-// (solve_blocks/solver_seeds.hpp), searched from there, placed, and bound to the model; what comes back trains. Losses,
+// (blocks/solver_seeds.hpp), searched from there, placed, and bound to the model; what comes back trains. Losses,
 // gradients, weights and running statistics are those of the unplanned step, bit by bit, dropout included: what runs again
 // draws the same numbers, and nothing that changes anything runs twice. The budget holds from the first step on.
 //
@@ -11,11 +11,11 @@
 // After Rockmate (Zhao, Gusak, Beaumont et al., ICML 2023), whose promise this is. Not in neap/neap.hpp.
 #pragma once
 
+#include <neap/blocks/solver_seeds.hpp>
 #include <neap/execute/trainer.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/solve_blocks/solver_seeds.hpp>
 
 #include <memory>
 #include <utility>

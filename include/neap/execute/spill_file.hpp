@@ -27,10 +27,10 @@ class spill_file {
   using ticket = std::uint64_t;  // of a request; tickets grow, those of saves by themselves
 
   /// Creates a file in `folder`, at once unlinked, so that it goes with the process. `slots`: bytes of each block;
-  /// `most_in_flight`, `most_saves`: requests, and saves, that may wait at one time. Throws neap::error where the folder
+  /// `max_in_flight`, `max_saves`: requests, and saves, that may wait at one time. Throws neap::error where the folder
   /// cannot be written.
-  spill_file(std::string const& folder, std::vector<bytes_t> const& slots, std::size_t most_in_flight,
-             std::size_t most_saves = 0);
+  spill_file(std::string const& folder, std::vector<bytes_t> const& slots, std::size_t max_in_flight,
+             std::size_t max_saves = 0);
   spill_file(spill_file const&) = delete;
   spill_file& operator=(spill_file const&) = delete;
   ~spill_file();

@@ -36,10 +36,10 @@ inline imported_chain read_chain(json_place const& root) {
     if (list.size() != count) list.fail("must have " + std::to_string(count) + " rows");
     return list;
   };
-  auto const size = [](json_place const& j) { return j.integer(0, most_slots); };
+  auto const size = [](json_place const& j) { return j.integer(0, max_slots); };
   auto const time = [](json_place const& j) {
     auto const t = j.number(0);
-    if (t > most_block_time) j.fail("must be at most 1e30");
+    if (t > max_block_time) j.fail("must be at most 1e30");
     return t;
   };
   auto const options = rows(root["nb_sol"], n + 1);

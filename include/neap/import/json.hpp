@@ -171,12 +171,12 @@ class json_place {
     std::string const* member;  // its name in the document; null: a row
     std::size_t row;
   };
-  static constexpr std::size_t most_steps = 12;  // more than any format has
+  static constexpr std::size_t max_steps = 12;  // more than any format has
   json_place(json_place const& from, nlohmann::json const& j, step s)
       : j_(&j),
         file_(from.file_),
         depth_(from.depth_ + 1) {
-    if (from.depth_ == most_steps) from.fail("lies too deep in the document");
+    if (from.depth_ == max_steps) from.fail("lies too deep in the document");
     std::copy_n(from.path_.begin(), from.depth_, path_.begin());
     path_[from.depth_] = s;
   }
@@ -184,7 +184,7 @@ class json_place {
   nlohmann::json const* j_;
   std::string const* file_;
   std::size_t depth_ = 0;
-  std::array<step, most_steps> path_{};  // as far as depth_
+  std::array<step, max_steps> path_{};  // as far as depth_
 };
 
 namespace detail {

@@ -140,7 +140,7 @@ class field_values {
       shared.frame_ = &frame;
       auto const p = a.at(x, frame.start());
       auto const q = frame.is_cut() || !a ? p : b.at(y, frame.start());
-      if (!a || !b || cells == most_cells) answer = field_answer::too_large;
+      if (!a || !b || cells == max_cells) answer = field_answer::too_large;
       else if (frame.is_cut()) c.cut(frame.cut(), [&](index_cell piece) { open.push_back(std::move(piece)); });
       else if (!a.are_same(p, q)) answer = field_answer::different;
     }
@@ -157,9 +157,9 @@ class field_values {
   }
 
  private:
-  static constexpr std::size_t most_cells = 20'000;
-  static constexpr float most_degree = 1024;
-  static constexpr int most_depth = 1000;  // ops behind one another, for the machine's stack is finite
+  static constexpr std::size_t max_cells = 20'000;
+  static constexpr float max_degree = 1024;
+  static constexpr int max_depth = 1000;  // ops behind one another, for the machine's stack is finite
 
   /// A formula without signs: what it is, and that of its terms without free variables.
   struct unsigned_formula {
@@ -464,7 +464,7 @@ class field_values {
       return memory_[row].is;
     auto const x = computed(o, v, place);
     if (!goes_on()) return {};
-    if (x.degree > most_degree) return give_up();
+    if (x.degree > max_degree) return give_up();
     see(g_.type(v).element, x);
     if (rows_.add(key.low, static_cast<std::uint32_t>(memory_.size()))) memory_.push_back({key.high, x});
     return x;
@@ -793,7 +793,7 @@ class field_values {
   }
 
   element computed(op_id o, value_id v, index_place const& p) {
-    if (++depth_ > most_depth) return give_up();
+    if (++depth_ > max_depth) return give_up();
     auto x = compute(o, v, p);
     --depth_;
     if (!keeps_kernels(kind_of(o))) x.kernel = x.masked;
@@ -1001,7 +1001,7 @@ class field_values {
     }
     auto product = matrix_product(o, e.product(), p);
     if (e.summed() >= 0) return product;
-    if (product.degree > most_degree) product = give_up();
+    if (product.degree > max_degree) product = give_up();
     see(g_.type(y).element, product);
     value_id const in[]{y, g_.inputs(o)[2]};
     auto const program = e.steps(g_.type(y).element);
@@ -1012,7 +1012,7 @@ class field_values {
   element steps(op::fused const& program, std::span<value_id const> in, element const* first, index_place const& p,
                 int wanted) {
     int const inputs = static_cast<int>(in.size());
-    element made[op::fused::most_steps];
+    element made[op::fused::max_steps];
     auto const type_of = [&](int x) {
       return x < inputs ? g_.type(in[static_cast<std::size_t>(x)]).element : program.step(x - inputs).element;
     };
@@ -1057,7 +1057,7 @@ class field_values {
         }
         y = function_of(d.mix(static_cast<std::uint64_t>(s.element)).finish(), span_of(arguments));
       }
-      if (y.degree > most_degree) y = give_up();
+      if (y.degree > max_degree) y = give_up();
       see(s.element, y);
       if (k == wanted) result = y;
     });

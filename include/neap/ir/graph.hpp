@@ -62,7 +62,7 @@ struct op_record {
   friend bool operator==(op_record const&, op_record const&) = default;
 };
 
-/// An op as it was before it was cut, so that its parts can be made whole again (rewrite/lift.hpp).
+/// An op as it was before it was cut, so that its parts can be made whole again (mutate/lift.hpp).
 struct whole_op {
   static constexpr std::uint32_t stated = no_id;  // in the place of a fission: a file said how large its values are
   op_record record;                               // what it read and made is gone; what that was like is below

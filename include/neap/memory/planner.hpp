@@ -44,11 +44,11 @@ constexpr memory_plan ask(P const& planner, memory_problem const& p) {
 
 /// Lowest plateaus first: they meet the bound on the lifetimes of training in well under a microsecond a record. Where
 /// they do not, greedy by size for few records, then improvement (memory/greedy/improve.hpp) with 16 placements a record and
-/// `most_placements` in all. Of more than `many` records only one order of plateaus is tried, and what is improved are
+/// `max_placements` in all. Of more than `many` records only one order of plateaus is tried, and what is improved are
 /// the moments that decide the arena. O(n log n) time in practice, O(n) memory.
 struct default_planner {
   std::size_t greedy_limit = 2000;  ///< greedy by size takes time in n^2: not for more records than these
-  std::int64_t most_placements = 300'000;
+  std::int64_t max_placements = 300'000;
   std::size_t many = 100'000;
   early_end ended{};  ///< improvement ends early
 
@@ -66,7 +66,7 @@ struct default_planner {
 
   /// What is spent on improvement.
   constexpr improve_budget improvement(memory_problem const& p) const {
-    return {std::min(16 * static_cast<std::int64_t>(p.count()), most_placements), ended};
+    return {std::min(16 * static_cast<std::int64_t>(p.count()), max_placements), ended};
   }
 };
 

@@ -61,7 +61,7 @@ constexpr bool takes(std::index_sequence<I...>) {
   return requires { T{any_at<I>{}...}; };
 }
 
-inline constexpr std::size_t most_fields = 32;
+inline constexpr std::size_t max_fields = 32;
 
 template <class T, std::size_t N>
 inline constexpr bool takes_initialisers = takes<T>(std::make_index_sequence<N>{});
@@ -69,18 +69,18 @@ inline constexpr bool takes_initialisers = takes<T>(std::make_index_sequence<N>{
 /// The most initialisers that T takes, where it takes `Known`: the members behind those need none, so the numbers that it
 /// takes have no gaps. Steps double, and are halved after the first that is too long.
 template <class T, std::size_t Known, std::size_t Step = 1, bool Doubles = true>
-constexpr std::size_t most_initialisers() {
-  if constexpr (Known + Step <= most_fields + 1 && takes_initialisers<T, Known + Step>)
-    return most_initialisers < T, Known + Step, Doubles ? 2 * Step : Step, Doubles > ();
-  else if constexpr (Step > 1) return most_initialisers<T, Known, Step / 2, false>();
+constexpr std::size_t max_initialisers() {
+  if constexpr (Known + Step <= max_fields + 1 && takes_initialisers<T, Known + Step>)
+    return max_initialisers < T, Known + Step, Doubles ? 2 * Step : Step, Doubles > ();
+  else if constexpr (Step > 1) return max_initialisers<T, Known, Step / 2, false>();
   else return Known;
 }
-/// How many initialisers an aggregate takes; more than most_fields: most_fields + 1. Members without a default need one:
+/// How many initialisers an aggregate takes; more than max_fields: max_fields + 1. Members without a default need one:
 /// the least number that is taken is looked for from 0 on.
 template <class T, std::size_t N = 0>
 constexpr std::size_t initialiser_count() {
-  if constexpr (N > most_fields + 1) return 0;
-  else if constexpr (takes_initialisers<T, N>) return most_initialisers<T, N>();
+  if constexpr (N > max_fields + 1) return 0;
+  else if constexpr (takes_initialisers<T, N>) return max_initialisers<T, N>();
   else return initialiser_count<T, N + 1>();
 }
 
@@ -102,7 +102,7 @@ constexpr bool has_reference() {
 template <class T>
 constexpr bool counts_members() {
   constexpr auto count = initialiser_count<T>();
-  if constexpr (count > most_fields) return true;
+  if constexpr (count > max_fields) return true;
   else
     return count > 0 && !has_reference<T>() &&
            !takes<T>(std::make_index_sequence<count>{}, std::make_index_sequence<0>{});
@@ -297,7 +297,7 @@ constexpr bool hides_modules() {
     if constexpr (requires { sizeof(to); }) return !plain_value<to> || hides_modules<to>();
     else return true;
   } else if constexpr (std::is_void_v<to> && std::is_class_v<T> && std::is_aggregate_v<T> && !std::is_empty_v<T>) {
-    if constexpr (!has_base<T>() && !has_c_array<T>() && counts_members<T>() && initialiser_count<T>() <= most_fields)
+    if constexpr (!has_base<T>() && !has_c_array<T>() && counts_members<T>() && initialiser_count<T>() <= max_fields)
       return []<class... Member>(std::tuple<Member...> const*) {
         return (hides_modules<std::remove_cvref_t<Member>>() || ...);
       }(static_cast<decltype(tie_members(std::declval<T&>()))*>(nullptr));
@@ -421,7 +421,7 @@ void for_each_leaf(T& object, F& visit, std::string const& path = {}) {
                   "friend auto neap_fields(my_module& self) { return std::tie(self.member, ...); }");
     static_assert(detail::has_base<part>() || !detail::has_c_array<part>(),
                   "neap: a model cannot hold a C array: use std::array");
-    static_assert(detail::initialiser_count<part>() <= detail::most_fields,
+    static_assert(detail::initialiser_count<part>() <= detail::max_fields,
                   "neap: a struct of more than 32 members cannot be looked into: group them, or add "
                   "friend auto neap_fields(my_module& self) { return std::tie(self.member, ...); }");
     static_assert(detail::has_base<part>() || detail::has_c_array<part>() || detail::counts_members<part>(),
@@ -429,7 +429,7 @@ void for_each_leaf(T& object, F& visit, std::string const& path = {}) {
                   "hold it by value, or add "
                   "friend auto neap_fields(my_module& self) { return std::tie(self.member, ...); }");
     if constexpr (!detail::has_base<part>() && !detail::has_c_array<part>() && detail::counts_members<part>() &&
-                  detail::initialiser_count<part>() <= detail::most_fields) {
+                  detail::initialiser_count<part>() <= detail::max_fields) {
       auto members = detail::tie_members(object);
       [&]<std::size_t... I>(std::index_sequence<I...>) {
         (for_each_leaf<Leaf>(std::get<I>(members), visit, detail::join_path(path, detail::member_name<part, I>())),

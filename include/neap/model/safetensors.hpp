@@ -45,7 +45,7 @@ class safetensors_file {
     if (auto s = f.read_at(0, length, 8); !s) return failure{s.message()};
     std::uint64_t n = 0;
     for (int i = 7; i >= 0; --i) n = n << 8 | length[i];
-    if (n > most_header_bytes)
+    if (n > max_header_bytes)
       return f.refuse("no safetensors file: its header would have " + std::to_string(n) + " bytes");
     if (n > size - 8)
       return f.refuse("the header has " + std::to_string(n) + " bytes, the file " + std::to_string(size) +
@@ -173,9 +173,9 @@ inline void write_elements(file_writer& out, tensor const& t) {
     if (!keys.add(key)) return failure{path + ": cannot be written: the metadata have two texts " + in_quotes(key)};
   }
   auto const head = safetensors_head(entries, metadata);
-  if (head.size() - 8 > most_header_bytes)
+  if (head.size() - 8 > max_header_bytes)
     return failure{path + ": cannot be written: the names and metadata take more than " +
-                   std::to_string(most_header_bytes) + " bytes"};
+                   std::to_string(max_header_bytes) + " bytes"};
   file_writer out(path);
   out.write(head);
   try {

@@ -72,7 +72,7 @@ struct sample_walk {
       for (bool const bit : x) visit(join_path(path, i++), bits_of(bit), &bit);
     } else if constexpr (std::is_class_v<T> && std::is_aggregate_v<T> && !std::is_empty_v<T>) {
       if constexpr (!has_base<T>() && !has_c_array<T>() && counts_members<T>() &&
-                    initialiser_count<T>() <= most_fields) {
+                    initialiser_count<T>() <= max_fields) {
         auto members = tie_members(x);
         [&]<std::size_t... I>(std::index_sequence<I...>) {
           (part(std::get<I>(members), join_path(path, member_name<T, I>())), ...);

@@ -37,7 +37,7 @@ struct fission_sweep_options {
                                          // more of small programs, fewer of large ones
   std::uint32_t components = 4;          // the largest ones, by the bytes they can cut
   std::uint32_t extents = 3;             // of each: numbers of parts that divide all its axes, and that divide some
-  std::int64_t most_parts = 256;
+  std::int64_t max_parts = 256;
   bool again = false;  // parts of other fissions are cut once more
   // Of the device; negative: guessed from what the ops take.
   seconds_t launch = -1;
@@ -164,7 +164,7 @@ class fission_sweep {
     std::uint64_t which = 0;  // of the extents that the component has, as bits
     std::vector<std::int64_t> parts;
   };
-  /// All of a component, those first that divide the most axes. O(axes + most_parts).
+  /// All of a component, those first that divide the most axes. O(axes + max_parts).
   std::vector<part_numbers> numbers_of_parts(component_id c) const;
   /// Those among which a fission's is.
   part_numbers numbers_like(fission_of const& f) const;

@@ -22,11 +22,11 @@ namespace neap { inline namespace v0 { namespace detail {
 template <class G>
 class late_readers {
  public:
-  late_readers(G const& g, replay_facts const& facts, simulation const& result, std::size_t most_ops, double keep_ratio)
+  late_readers(G const& g, replay_facts const& facts, simulation const& result, std::size_t max_ops, double keep_ratio)
       : g_(g),
         facts_(facts),
         result_(result),
-        most_ops_(most_ops),
+        max_ops_(max_ops),
         keep_ratio_(keep_ratio) {}
 
   /// What is planned from now on is for the readers of this storage from there on.
@@ -118,7 +118,7 @@ class late_readers {
       return true;
     }
     auto const o = g_.producer(v);
-    if (o == nothing<op_id> || depth > 256 || copied_.size() >= most_ops_) return false;
+    if (o == nothing<op_id> || depth > 256 || copied_.size() >= max_ops_) return false;
     std::size_t const j = static_cast<std::size_t>(index(v) - index(g_.outputs(o).front()));
     if (auto const twin = living_twin(o, j); twin != nothing<value_id>) {
       know(v, twin);
@@ -129,7 +129,7 @@ class late_readers {
       if (auto const base = g_.overwrites(out); base != nothing<value_id> && !is_overwritten(base)) return false;
     for (auto in : g_.inputs(o))
       if (!available(in, depth + 1)) return false;
-    if (copied_.size() >= most_ops_) return false;
+    if (copied_.size() >= max_ops_) return false;
     copied_.push_back(o);
     for (auto out : g_.outputs(o)) know(out, out);  // replaced by the copy's outputs in edit()
     for (auto out : g_.outputs(o))
@@ -157,7 +157,7 @@ class late_readers {
   storage_id away_ = nothing<storage_id>;
   std::uint32_t resume_ = 0;
   value_id given_ = nothing<value_id>;  // what provide() named
-  std::size_t most_ops_;
+  std::size_t max_ops_;
   double keep_ratio_;
   bytes_t small_ = 0;  // what is no larger is kept for longer instead of computed again
   std::vector<op_id> readers_, copied_;

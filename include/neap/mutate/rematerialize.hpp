@@ -17,7 +17,7 @@ namespace neap { inline namespace v0 {
 struct recompute {
   storage_id storage = nothing<storage_id>;
   std::uint32_t resume = 0;      // the first late position
-  std::uint32_t most_ops = 64;   // gives up beyond that many copied ops
+  std::uint32_t max_ops = 64;    // gives up beyond that many copied ops
   float keep_ratio = 1.0f / 16;  // inputs this much smaller are kept for longer instead of computed again
   bool in_all_parts = false;     // what other parts have made in its place, too, where that can be had
 
@@ -40,7 +40,7 @@ struct recompute {
 
 template <class G>
 bool recompute::edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const {
-  detail::late_readers late(c.graph, facts, c.result, most_ops, keep_ratio);
+  detail::late_readers late(c.graph, facts, c.result, max_ops, keep_ratio);
   out.clear();
   std::vector<op_id> maybe_dead;
   for (auto const& p : places(c, facts)) {
@@ -68,7 +68,7 @@ namespace detail {
 /// A recomputation for each gap at the peak, worth the bytes that leave for a second of it, chains and all; none where it
 /// cannot be done.
 struct find_recomputations {
-  std::uint32_t most_ops;
+  std::uint32_t max_ops;
   float keep_ratio;
 
   template <class G>
@@ -77,7 +77,7 @@ struct find_recomputations {
 template <class G>
 plain_vector<scored<recompute>> find_recomputations::operator()(candidate<G> const& c) const {
   replay_facts const facts(c.graph, c.order);
-  late_readers late(c.graph, facts, c.result, most_ops, keep_ratio);
+  late_readers late(c.graph, facts, c.result, max_ops, keep_ratio);
   plain_vector<scored<recompute>> found;
   for (auto const& g : gaps_at(c.graph, c.order, c.result, c.result.peak_position)) {
     if (!late.begin(g.storage, g.resume).plan() || late.copied().empty()) continue;
@@ -86,8 +86,8 @@ plain_vector<scored<recompute>> find_recomputations::operator()(candidate<G> con
     if (!(score > 0)) continue;
     auto const maker = c.graph.producer(c.graph.record(g.storage).first);
     if (c.graph.record(maker).part != nothing<part_id>)
-      found.push_back({score, {g.storage, g.resume, most_ops, keep_ratio, true}});
-    found.push_back({score, {g.storage, g.resume, most_ops, keep_ratio}});
+      found.push_back({score, {g.storage, g.resume, max_ops, keep_ratio, true}});
+    found.push_back({score, {g.storage, g.resume, max_ops, keep_ratio}});
   }
   return found;
 }
@@ -97,14 +97,14 @@ plain_vector<scored<recompute>> find_recomputations::operator()(candidate<G> con
 struct rematerialize {
   static constexpr permissions allows{.recompute = true};
 
-  std::uint32_t most_ops = 64;
+  std::uint32_t max_ops = 64;
   float keep_ratio = 1.0f / 16;
 
   template <class G>
     requires std::derived_from<G, op_graph>
   auto operator()(candidate<G> const& c) const {
     using find = detail::find_recomputations;
-    return detail::ranked_stream<recompute, G, find>(c, find{most_ops, keep_ratio});
+    return detail::ranked_stream<recompute, G, find>(c, find{max_ops, keep_ratio});
   }
 };
 

@@ -5,7 +5,7 @@
 //   commands   run a, run b, forget a, run c, run D        (c reads b, D reads c and a)
 //   order      a b c a' D
 //
-// Solvers of recomputation give their answers in this form (solve_blocks/chain_solver.hpp).
+// Solvers of recomputation give their answers in this form (blocks/chain_solver.hpp).
 #pragma once
 
 #include <neap/core/plain_vector.hpp>

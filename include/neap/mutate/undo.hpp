@@ -1,5 +1,5 @@
 // undo_stretch: what recomputation and swaps have done in a stretch of the order, taken back. Where memory is left that
-// makes a plan quicker again. rewrite/undo_moves.hpp takes single ones back.
+// makes a plan quicker again. mutate/undo_moves.hpp takes single ones back.
 #pragma once
 
 #include <neap/core/plain_vector.hpp>

@@ -33,7 +33,7 @@ class incumbent_alternatives {
   }
   /// It was the best, and no longer is.
   void add_surpassed(NodePtr n) {
-    if (surpassed_.size() == numbers_.most_surpassed) surpassed_.erase(surpassed_.begin());
+    if (surpassed_.size() == numbers_.max_surpassed) surpassed_.erase(surpassed_.begin());
     surpassed_.push_back(std::move(n));
   }
   /// It was found in a search for the smallest peak: enters where no other is as small and as quick, as long as it is about
@@ -48,7 +48,7 @@ class incumbent_alternatives {
     near_.insert(std::find_if(near_.begin(), near_.end(), [&](NodePtr const& x) { return peak(x) > peak(n); }), n);
     auto const most = as_small_as(peak(near_.front()));
     std::erase_if(near_, [&](NodePtr const& x) { return peak(x) > most; });
-    if (near_.size() > std::min(numbers_.most_near, room)) near_.erase(near_.begin() + 1);  // between both ends
+    if (near_.size() > std::min(numbers_.max_near, room)) near_.erase(near_.begin() + 1);  // between both ends
   }
 
   /// The last of the best first, then those with headroom.

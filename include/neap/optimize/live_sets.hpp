@@ -39,15 +39,15 @@ struct live_set_answer {
 
 class live_sets {
  public:
-  /// `facts` are the graph's; both outlive this. `most_states` are looked at in all searches together.
+  /// `facts` are the graph's; both outlive this. `max_states` are looked at in all searches together.
   live_sets(op_graph const& g, flow_facts const& facts, plain_vector<bool> const& may_run_again,
-            std::size_t most_states = 20'000)
+            std::size_t max_states = 20'000)
       : g_(g),
         facts_(facts),
-        left_(most_states) {
+        left_(max_states) {
     small_ = !facts.has_transfers() && learn(may_run_again);
   }
-  static constexpr std::size_t most_bits = 20, most_ops = 8 * most_bits;
+  static constexpr std::size_t max_bits = 20, max_ops = 8 * max_bits;
   /// Whether programs like this one are searched: without transfers, at most so many storages and ops that run once, views of
   /// one storage that take no time, may be made again, and are all that their ops make.
   bool is_small() const { return small_; }
@@ -115,7 +115,7 @@ class live_sets {
   static set bit_at(std::size_t b) { return set{1} << (b % 64); }
 
   bool learn(plain_vector<bool> const& may_run_again) {
-    if (g_.op_count() > most_ops) return false;
+    if (g_.op_count() > max_ops) return false;
     for (auto s : g_.storages())
       if (g_.is_overwritten(s)) return false;  // there until it is overwritten, which is no choice
     table<storage_id, std::uint32_t> bit(facts_.storage_count(), no_id);
@@ -127,13 +127,13 @@ class live_sets {
       bit[s] = static_cast<std::uint32_t>(bits++);
       storages_.push_back({s, b, b > 0 && !facts_.is_kept(s), droppable[index(s)]});
     };
-    if (facts_.given_storages().size() > most_bits) return false;
+    if (facts_.given_storages().size() > max_bits) return false;
     for (auto s : facts_.given_storages()) add(s), living_ += facts_.bytes(s);
     for (std::uint32_t b = 0; b < bits; ++b) start_ |= bit_at(b);
     std::vector<op_id> ops;
     for (auto o : g_.ops()) {
       for (auto s : facts_.makes(o)) add(s);
-      if (bits > most_bits) return false;
+      if (bits > max_bits) return false;
       if (!flow::is_view(g_, o)) {
         for (auto v : g_.outputs(o))
           if (g_.record(v).alias == alias_kind::view) return false;
@@ -162,7 +162,7 @@ class live_sets {
       for (auto before : g_.order_after(o))
         if (!flow::is_view(g_, before)) ask(before);
     }
-    if (bits > most_bits) return false;
+    if (bits > max_bits) return false;
     for (auto s : facts_.kept_storages())
       if (bit[s] != no_id) wanted_ |= bit_at(bit[s]);
     for (auto o : ops) {

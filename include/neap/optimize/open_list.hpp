@@ -15,7 +15,7 @@ namespace neap { inline namespace v0 { namespace detail {
 
 /// So many candidates of graphs of so many ops may wait.
 inline std::size_t open_list_room(search_policy::open_list_numbers const& numbers, std::size_t ops) {
-  return std::clamp(numbers.most_ops / (ops + 1), numbers.least, numbers.most);
+  return std::clamp(numbers.max_ops / (ops + 1), numbers.least, numbers.most);
 }
 
 /// What a candidate may come to cost: its latency, and a price, in seconds a byte-position, of its bytes above the target.
@@ -29,7 +29,7 @@ template <class NodePtr>
 void add_seed(std::vector<NodePtr>& open, NodePtr seed, search_policy::open_list_numbers const& numbers,
               std::size_t ops) {
   open.push_back(std::move(seed));
-  if (open.size() * (ops + 1) <= numbers.most_seed_ops || open.size() <= numbers.few_seeds) return;
+  if (open.size() * (ops + 1) <= numbers.max_seed_ops || open.size() <= numbers.few_seeds) return;
   open.erase(std::max_element(open.begin(), open.end(),
                               [](NodePtr const& a, NodePtr const& b) { return a->excess < b->excess; }));
 }

@@ -66,7 +66,7 @@ optimized<G> search_from_orders(G const& program, any_mutator<G> const& moves, c
                                 schedule& original, search_options const& options, scheduler_ref<G> scheduler) {
   if (original.order.empty()) original = given_order{}(program);
   std::vector<schedule> seeds{memory_greedy{}(program, options.memory)};
-  if (constexpr auto most = exact_windows::most_ops; program.op_count() <= most && check_order(program, original))
+  if (constexpr auto most = exact_windows::max_ops; program.op_count() <= most && check_order(program, original))
     seeds.push_back(exact_windows{.ops = most}(program, original, options.memory));
   // As it came, but for updates, which run as soon as their gradients are there.
   if (program.has_updates())

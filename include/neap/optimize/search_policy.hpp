@@ -2,7 +2,7 @@
 //
 //   search_policy policy;
 //   policy.segments.on = false;                        // a search without recomputation by segments
-//   policy.neighbourhoods.most_in_vain = 50;
+//   policy.neighbourhoods.max_in_vain = 50;
 //   auto found = neap::optimize(step, moves, neap::memory_limit{2_GiB}, policy);
 //
 // An option for experts: answers stay valid plans for any numbers, and the defaults suit most graphs. policy_text.hpp writes
@@ -57,10 +57,10 @@ struct search_policy {
 
   /// Candidates that wait.
   struct open_list_numbers {
-    std::size_t most_ops = 200'000;         // of all that wait together: an op takes some 250 bytes
-    std::size_t least = 2, most = 64;       // candidates that may wait, whatever their size
-    std::size_t most_seed_ops = 1'500'000;  // the same of seeds, which wait as whole candidates
-    std::size_t few_seeds = 8;              // seeds that may wait, whatever their size
+    std::size_t max_ops = 200'000;         // of all that wait together: an op takes some 250 bytes
+    std::size_t least = 2, most = 64;      // candidates that may wait, whatever their size
+    std::size_t max_seed_ops = 1'500'000;  // the same of seeds, which wait as whole candidates
+    std::size_t few_seeds = 8;             // seeds that may wait, whatever their size
     bool operator==(open_list_numbers const&) const = default;
   } open_list;
 
@@ -68,10 +68,10 @@ struct search_policy {
   struct incumbent_numbers {
     // The quickest candidates that leave a part of the limit for addresses: nothing, a 64th, a 20th, an eighth.
     std::array<bytes_t, 4> headroom{std::int64_t{1} << 53, 64, 20, 8};
-    std::size_t most_surpassed = 6;  // the last ones that were the best: their addresses may need less
-    std::size_t most_near = 8;       // candidates that are nearly as small as the smallest
-    std::size_t most_answers = 4;    // the last ones that fitted: with their transfers placed anew one may be quicker
-    bytes_t lowered_by = 50;         // without a limit of memory, a target that is met falls by one part of so many
+    std::size_t max_surpassed = 6;  // the last ones that were the best: their addresses may need less
+    std::size_t max_near = 8;       // candidates that are nearly as small as the smallest
+    std::size_t max_answers = 4;    // the last ones that fitted: with their transfers placed anew one may be quicker
+    bytes_t lowered_by = 50;        // without a limit of memory, a target that is met falls by one part of so many
     bool operator==(incumbent_numbers const&) const = default;
   } incumbent;
 
@@ -83,10 +83,10 @@ struct search_policy {
     bytes_t holes = 200;             // one part of so many of the peak may be free where the plan fits
     double to_begin_an_op = 1e-5;    // seconds before exact search can be ended
     double nodes_a_second = 50'000;  // of exact search, by the seconds of an epoch's work
-    double least_nodes = 100'000, most_nodes = 400'000;  // in all
-    std::int64_t few_nodes = 2'000;                      // for each answer in any case
+    double least_nodes = 100'000, max_nodes = 400'000;  // in all
+    std::int64_t few_nodes = 2'000;                     // for each answer in any case
     std::int64_t part_of_nodes = 2;  // each answer has one part of so many of the nodes that are left
-    int most_lowered = 6;            // how often the limit is lowered because addresses need more than the peak
+    int max_lowered = 6;             // how often the limit is lowered because addresses need more than the peak
     int replanted = 3;               // how often segments are planted again for such a limit, before dives
     double replant_share = 0.6;      // share, until then
     bool operator==(placement_numbers const&) const = default;
@@ -101,7 +101,7 @@ struct search_policy {
   /// Small programs, exactly (live_sets.hpp).
   struct exact_numbers {
     bool on = true;
-    std::size_t most_states = 20'000;  // in all searches of one program
+    std::size_t max_states = 20'000;  // in all searches of one program
     bool operator==(exact_numbers const&) const = default;
   } exact;
 
@@ -119,11 +119,11 @@ struct search_policy {
     bool on = true;
     double share = 0.4;
     std::array<double, 3> leads{0.0, 1.0, 3.0};
-    bytes_t room = 16;           // besides the limit, one part of so many below it is tried: loads can begin early
-    bytes_t first_of = 4;        // without a limit, the first target is the peak less one part of so many
-    bytes_t close = 64;          // halving ends where its ends are one part of so many of the peak apart
-    std::size_t most_bases = 4;  // candidates beside the original that offloads are of
-    double beaten = 1.002;       // times a latency: no quicker than a smaller candidate
+    bytes_t room = 16;          // besides the limit, one part of so many below it is tried: loads can begin early
+    bytes_t first_of = 4;       // without a limit, the first target is the peak less one part of so many
+    bytes_t close = 64;         // halving ends where its ends are one part of so many of the peak apart
+    std::size_t max_bases = 4;  // candidates beside the original that offloads are of
+    double beaten = 1.002;      // times a latency: no quicker than a smaller candidate
     bool operator==(offload_numbers const&) const = default;
   } offloads;
 
@@ -136,7 +136,7 @@ struct search_policy {
     double preparing = 0.2;                         // share, until which further orders are prepared
     std::size_t large = 20'000;                     // ops: fewer prices from here on
     std::size_t prices = 32, prices_of_large = 12;  // corners of the hull of cuts
-    int most_tries = 12;                            // candidates at one pair of prices
+    int max_tries = 12;                             // candidates at one pair of prices
     double needed = 0.92;             // of a choice's recomputation at least: not all that may run again is needed
     bytes_t close = 1000;             // budgets end where they are one part of so many of the target apart
     bytes_t close_to_latency = 2000;  // of the peak, under a limit of latency
@@ -183,7 +183,7 @@ struct search_policy {
     double seconds_an_evaluation = 1e-6;                                         // of work, about
     double share_of_block = 0.25;                                                // of the work that is left
     std::int64_t work_a_candidate = 1000;  // evaluations for each candidate that the search judges
-    std::size_t most_candidates = 1'000'000;
+    std::size_t max_candidates = 1'000'000;
     std::int64_t changes = 4;                           // of a graph of blocks, times the evaluations of gaps
     std::int64_t least_blocks = 4, likely_blocks = 16;  // that the evaluations are shared by: known; not known yet
     std::int64_t slots = 3000, slots_beside_options = 500, slots_of_whole = 4000;  // that bytes are counted in
@@ -203,13 +203,13 @@ struct search_policy {
     double preludes_share = 0.15;  // chains for little time, which recomputation goes on from
     std::array<double, 4> preludes{0.003, 0.01, 0.03, 0.1};  // of the latency, that they may add
     double chains_share = 0.2;                               // several stretches in parts
-    std::size_t most_chains = 2;                             // under a limit of memory
+    std::size_t max_chains = 2;                              // under a limit of memory
     int chain_tries = 10;                                    // without one: halvings
     double chain_close = 1.02;                               // times what is missed: halving ends
     double chain_fall = 4;                                   // the peak falls to one part of so many at most in one try
     double share = 0.3;                                      // single stretches
-    std::size_t most_built = 24;                             // of them
-    std::size_t most_starts = 2;                             // of these, orders to start from
+    std::size_t max_built = 24;                              // of them
+    std::size_t max_starts = 2;                              // of these, orders to start from
     double quicker_share = 0.35;                             // those that are quicker than the best and too large
     int chain_length = 200;                                  // fissions
     int chain_width = 3;                                     // fissions of one peak that are tried
@@ -219,7 +219,7 @@ struct search_policy {
     double room = 0.75;                   // of the latency that may be spent: less is expected to be used
     std::size_t sharpened = 8;            // best fissions whose surroundings are swept
     std::uint32_t sharpening = 3;         // each sweep is as many times nearer
-    std::size_t most_quicker = 12;        // that are quicker and too large; the first half of them in small steps
+    std::size_t max_quicker = 12;         // that are quicker and too large; the first half of them in small steps
     double quicker_step = 7.0 / 6, quicker_large_step = 4.0 / 3;  // times the peak of the one before
     double late = 1.05;  // times the limit of latency: estimates are wrong by some percent
     bool operator==(part_numbers const&) const = default;
@@ -232,14 +232,14 @@ struct search_policy {
     double dive = 0.1;                          // share besides what is used, of a dive between two such stages
     std::array<int, 3> targets{940, 970, 990};  // thousandths of the best peak
     bytes_t near = 5;                           // candidates above the first target by less than one part of so many
-    bytes_t near_with_latency = 4;     // by up to so many times, where they leave more than half of the latency
-    double quicker = 0.99;             // times the latency of a smaller one
-    std::size_t most = 12;             // candidates that are cut, by size; as many by latency
-    std::size_t most_ops = 1'000'000;  // in the open list: no more is cut then
+    bytes_t near_with_latency = 4;    // by up to so many times, where they leave more than half of the latency
+    double quicker = 0.99;            // times the latency of a smaller one
+    std::size_t most = 12;            // candidates that are cut, by size; as many by latency
+    std::size_t max_ops = 1'000'000;  // in the open list: no more is cut then
     bool operator==(further_part_numbers const&) const = default;
   } further_parts;
 
-  /// Rules that make a program quicker and no larger, one after the other (rewrite/rewrite.hpp).
+  /// Rules that make a program quicker and no larger, one after the other (mutate/rewrite.hpp).
   struct rule_numbers {
     bool on = true;
     double share = 0.1;  // at the beginning; at the end what is left
@@ -280,7 +280,7 @@ struct search_policy {
   /// Large-neighbourhood search (Shaw 1998): stretches of the best are undone and searched again.
   struct neighbourhood_numbers {
     bool on = true;
-    int most_in_vain = 200;      // in a row
+    int max_in_vain = 200;       // in a row
     std::uint32_t halvings = 5;  // a stretch is a half of the order, a fourth... down to this
     bool operator==(neighbourhood_numbers const&) const = default;
   } neighbourhoods;

@@ -168,7 +168,7 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
   bool keeps_pins(G const& g) const { return pins_.holds(g); }
   /// A seed waits in the queue, as a whole candidate.
   void let_wait(node_ptr seed) { add_seed(queue, std::move(seed), policy.open_list, graph.op_count()); }
-  std::size_t most_waiting() const { return open_list_room(policy.open_list, graph.op_count()); }
+  std::size_t max_waiting() const { return open_list_room(policy.open_list, graph.op_count()); }
 
   judge_type& judge() { return judges_.front(); }
   /// As long as the result lives, time counts as that of seeds.
@@ -193,7 +193,7 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
     queue.push_back(n);
   }
   void note_near(node_ptr const& n) {
-    if (for_smallest) beside.add_near_smallest(n, most_waiting());
+    if (for_smallest) beside.add_near_smallest(n, max_waiting());
   }
   /// It may be the best so far, or one of those that are kept beside it.
   void consider(node_ptr const& n) {
@@ -240,7 +240,7 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
   /// How many mutations one call of look() is best given: enough for all threads, as long as what they build finds room.
   std::size_t looked_at_once() const {
     if (team_.size() == 1) return 1;
-    return std::max<std::size_t>(policy.open_list.most_ops / (graph.op_count() + 1), team_.size());
+    return std::max<std::size_t>(policy.open_list.max_ops / (graph.op_count() + 1), team_.size());
   }
   /// Other candidates are looked at from now on.
   void forget() {

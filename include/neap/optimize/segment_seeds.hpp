@@ -77,7 +77,7 @@ class segment_seeds {
     bytes_t low = -1, high = -1;  // budgets: too small to choose by, or within the limit; above it
     bytes_t const close = std::max<bytes_t>(target / numbers_.close, 1);
     bytes_t budget = target;
-    for (int tries = 0; tries < numbers_.most_tries && !stop(); ++tries) {
+    for (int tries = 0; tries < numbers_.max_tries && !stop(); ++tries) {
       auto const choice = ground_.choose(front, tail, budget);
       std::optional<verdict> v;
       if (choice.fits) {
@@ -111,7 +111,7 @@ class segment_seeds {
                     Stop&& stop, Keep&& keep) {
     bytes_t low = 0, high = std::min(best.peak, from_.result.peak_bytes);  // too slow, or none; quick enough
     bytes_t const close = std::max<bytes_t>(from_.result.peak_bytes / numbers_.close_to_latency, 1);
-    for (int tries = 0; tries < numbers_.most_tries && high - low > close && !stop(); ++tries) {
+    for (int tries = 0; tries < numbers_.max_tries && high - low > close && !stop(); ++tries) {
       bytes_t const budget = tries == 0 ? high - close : low + (high - low) / 2;
       auto const choice = ground_.choose(front, tail, budget);
       std::optional<verdict> v;

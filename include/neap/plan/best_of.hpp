@@ -1,5 +1,5 @@
 // best_of and first_optimal of what is neither a planner nor a solver: a sentence in place of a list of candidates. Those of
-// planners are in memory/combine.hpp, those of solvers of recomputation in solve/remat_solver.hpp.
+// planners are in memory/combine.hpp, those of solvers of recomputation in blocks/remat_solver.hpp.
 #pragma once
 
 namespace neap { inline namespace v0 {

@@ -52,15 +52,15 @@ struct chain_profile {
 };
 
 /// The largest size that a chain may name; sums over a chain stay far from overflow.
-inline constexpr slots_t most_slots = slots_t{1} << 40;
+inline constexpr slots_t max_slots = slots_t{1} << 40;
 /// The longest time of one run of one block.
-inline constexpr double most_block_time = 1e30;
+inline constexpr double max_block_time = 1e30;
 
 /// One line that says what is wrong with a chain and where, or success.
 inline status check(chain_profile const& chain) {
   auto const at = [](std::size_t i) { return "block " + std::to_string(i) + ": "; };
-  auto const size = [](slots_t s) { return s >= 0 && s <= most_slots; };
-  auto const time = [](double t) { return t >= 0 && t <= most_block_time; };  // false for NaN
+  auto const size = [](slots_t s) { return s >= 0 && s <= max_slots; };
+  auto const time = [](double t) { return t >= 0 && t <= max_block_time; };  // false for NaN
   if (chain.blocks.empty()) return failure{"the chain has no blocks"};
   if (!size(chain.output)) return failure{"the output's size must be from 0 to 2^40 slots"};
   for (std::size_t i = 0; i < chain.size(); ++i) {

@@ -24,19 +24,19 @@ namespace detail {
 /// The best order of the ops at positions [begin, end) of an order, everything else as it stands.
 class window_order {
  public:
-  static constexpr std::uint32_t most_ops = 64;
+  static constexpr std::uint32_t max_ops = 64;
 
   explicit window_order(flow_facts const& facts) : facts_(facts), place_(facts.storage_count()) {}
 
-  /// Solves the window from `begin` on, of as many ops, `most` at most, as make at most `most_sets` sets: where it ends.
+  /// Solves the window from `begin` on, of as many ops, `most` at most, as make at most `max_sets` sets: where it ends.
   /// `at` are the positions of the ops, `live` when the order's storages live.
   std::uint32_t solve(schedule const& order, table<op_id, std::uint32_t> const& at,
                       table<storage_id, live_range> const& live, std::uint32_t begin, std::uint32_t most,
-                      std::size_t most_sets) {
+                      std::size_t max_sets) {
     best_peak_ = peak_ = best_sum_ = sum_ = 0;
-    auto const end = static_cast<std::uint32_t>(std::min<std::size_t>(order.size(), begin + std::min(most, most_ops)));
+    auto const end = static_cast<std::uint32_t>(std::min<std::size_t>(order.size(), begin + std::min(most, max_ops)));
     for (auto n = end - begin; n > 1; n -= n / 4 + 1)
-      if (fill(order, at, live, begin, n); run(most_sets)) return begin + n;
+      if (fill(order, at, live, begin, n); run(max_sets)) return begin + n;
     return begin + 1;
   }
   /// Of the window solved last.
@@ -76,7 +76,7 @@ class window_order {
   void extend(state const& s, std::uint32_t k, bytes_t& now, bytes_t& then);
 
   /// False if there are more sets than that.
-  bool run(std::size_t most_sets);
+  bool run(std::size_t max_sets);
   void measure_as_it_stands() {
     state s = nothing_done();
     for (std::uint32_t k = 0; k < ops_.size(); ++k) {
@@ -120,8 +120,8 @@ class window_order {
 /// Makes the peak of an order lower where its ops can be put in a better order within windows. For graphs without
 /// transfers, whose bytes depend on time: others keep their order.
 struct exact_windows {
-  static constexpr std::uint32_t most_ops = detail::window_order::most_ops;
-  std::uint32_t ops = 48;   // of a window, most_ops at most
+  static constexpr std::uint32_t max_ops = detail::window_order::max_ops;
+  std::uint32_t ops = 48;   // of a window, max_ops at most
   std::size_t sets = 5000;  // of ops that may have run, of a window: shorter ones are taken where there would be more
   int rounds = 4;           // over the order, at most
   double near = 0.03;       // windows are put where the bytes are as near to the peak, as a part of it

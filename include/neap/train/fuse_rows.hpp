@@ -67,7 +67,7 @@ class rows_fuser : public operator_groups {
   bool make_one(op_id o, op::fused_rows op, chain const& before, chain const& after);
 
   /// What makes the function's argument, in at most so many steps.
-  chain before_of(op_id o, int most_steps);
+  chain before_of(op_id o, int max_steps);
   /// What reads the function's result: the first op that does, if it may, and what alone reads that one's.
   chain after_of(op_id o, chain const& before);
 
@@ -79,9 +79,9 @@ class rows_fuser : public operator_groups {
   bool may_wait(op_id p, op_id o, std::span<op_id const> with) const;
 
   /// Ops as a program whose first input is `first`, if there is one. None if it is too large.
-  std::optional<chain> program_of(plain_vector<op_id> ops, value_id first, int most_steps) const;
+  std::optional<chain> program_of(plain_vector<op_id> ops, value_id first, int max_steps) const;
 
-  static constexpr int most_steps_of_rows = max_rank;  // before a function of rows, and after it
+  static constexpr int max_steps_of_rows = max_rank;  // before a function of rows, and after it
   operator_facets const &rows_, &reduction_;
   table<storage_id, std::size_t> last_reader_;  // its place; the number of ops: the storage stays
 };

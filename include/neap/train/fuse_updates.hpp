@@ -49,7 +49,7 @@ class update_fuser {
   template <class Update>
   void match(op_id o) {
     auto const* u = g_.as<Update>(o);
-    if (!u || g_.inputs(o).size() + 1 > op::matmul_update<Update>::most_inputs) return;
+    if (!u || g_.inputs(o).size() + 1 > op::matmul_update<Update>::max_inputs) return;
     auto const [m, parts] = product_of(o);
     if (!m) return;
     op::matmul_update<Update> const both{*u, m->transpose_a, m->transpose_b, parts};

@@ -196,12 +196,12 @@ class rewritten {
       common const from_plan(*this, g_, now_, originals_, is_given ? nothing<value_id> : v, depth, tries < 4);
       common const from_original(*this, original_, was_, planned_, w, depth, tries < 4);
       field_comparison shared(*secret_);
-      field_values a(g_, from_plan, shared, most_elements), b(original_, from_original, shared, most_elements);
+      field_values a(g_, from_plan, shared, max_elements), b(original_, from_original, shared, max_elements);
       if (field_values::compare(a, v, b, w) == field_answer::same && field_values::within_magnitudes(a, b)) return true;
     }
     return false;
   }
-  static constexpr std::int64_t most_elements = 20'000'000;
+  static constexpr std::int64_t max_elements = 20'000'000;
 
   op_graph const& original_;
   numbers const& was_;

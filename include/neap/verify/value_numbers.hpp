@@ -385,7 +385,7 @@ struct numbers {
   /// The numbers of a program's steps on inputs of these numbers; `last_makes`: what the last one makes.
   template <class F>
   void steps(op::fused const& p, shape const& dims, std::span<digest const> in, digest last_makes, F const& f) const {
-    std::array<digest, op::fused::most_inputs + op::fused::most_steps> values;
+    std::array<digest, op::fused::max_inputs + op::fused::max_steps> values;
     std::size_t made = 0;
     for (auto d : in) values[made++] = d;
     p.for_each_step([&](int k, op::fused_step const& s, op::detail::step_operator const& what, void const* bytes) {

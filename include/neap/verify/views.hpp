@@ -54,7 +54,7 @@ class view_comparison {
       if (a_.of.strides[axes_[i]] < a_.of.strides[axes_[i + 1]] * a_.of.type.dims[axes_[i + 1]]) return false;
     std::vector<index_cell> open{index_cell::all_of(b_.view.type.dims)};
     for (std::uint32_t n = 0; !open.empty(); ++n) {
-      if (n == most_cells) return false;
+      if (n == max_cells) return false;
       auto const c = std::move(open.back());
       open.pop_back();
       index_frame frame(c, key_, n);
@@ -66,7 +66,7 @@ class view_comparison {
   }
 
  private:
-  static constexpr std::uint32_t most_cells = 20'000;
+  static constexpr std::uint32_t max_cells = 20'000;
 
   bool comparable() const {
     auto const plain = [](tensor_layout const& l) {

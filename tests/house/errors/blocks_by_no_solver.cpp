@@ -1,5 +1,5 @@
 // expect: neap: this solves no blocks: it lacks  std::vector<neap::remat_answer> operator()(neap::remat_problem const&, std::span<neap::remat_limits const>) const
-#include <neap/solve_blocks/chain_solver.hpp>
+#include <neap/blocks/chain_solver.hpp>
 
 struct one_limit {
   neap::remat_answer operator()(neap::remat_problem const&, neap::remat_limits const&) const { return {}; }

@@ -1,5 +1,5 @@
 // expect: neap: this is no linear solver: it lacks  neap::linear_answer operator()(neap::linear_problem const&) const
-#include <neap/checkmate/checkmate_milp.hpp>
+#include <neap/blocks/checkmate_milp.hpp>
 
 struct bad {
   double operator()(neap::linear_problem const&) const { return 1; }

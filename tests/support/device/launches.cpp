@@ -60,7 +60,7 @@ linked_kernel link(simulation& s, registered_kernel const& k) {
 }
 
 /// Bytes of dynamic shared memory that a launch may have.
-std::size_t most_dynamic(simulation const& s, registered_kernel const& k, std::size_t static_shared) {
+std::size_t max_dynamic(simulation const& s, registered_kernel const& k, std::size_t static_shared) {
   auto const it = s.dynamic_shared.find(&k);
   std::size_t const by_default = default_shared - std::min(default_shared, static_shared);
   return it == s.dynamic_shared.end() ? by_default : static_cast<std::size_t>(it->second);
@@ -123,8 +123,8 @@ cudaError_t launch(simulation& s, void const* function, launch_shape const& shap
   if (!grid.x || !grid.y || !grid.z || !threads || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535 ||
       threads > 1024 || block.z > 64)
     return cudaErrorInvalidConfiguration;
-  if (threads > l.text.most_threads) return cudaErrorInvalidValue;
-  if (shared > most_dynamic(s, *k, l.static_shared())) return cudaErrorInvalidValue;
+  if (threads > l.text.max_threads) return cudaErrorInvalidValue;
+  if (shared > max_dynamic(s, *k, l.static_shared())) return cudaErrorInvalidValue;
   std::vector<std::vector<std::uint8_t>> values;
   for (std::size_t p = 0; p < l.code.parameters.size(); ++p) {
     auto const* const bytes = static_cast<std::uint8_t const*>(arguments[p]);
@@ -164,8 +164,8 @@ cudaError_t occupancy(char const* name, int* blocks, void const* function, int t
     linked_kernel const l = link(s, *k);
     std::size_t const per = l.static_shared() + shared + 1024;
     std::size_t n = std::min<std::size_t>(32, 2048u / static_cast<unsigned>((threads + 31) / 32 * 32));
-    n = std::min(n, (s.options.most_shared() + 1024) / per);
-    *blocks = threads > static_cast<int>(l.text.most_threads) ? 0 : static_cast<int>(n);
+    n = std::min(n, (s.options.max_shared() + 1024) / per);
+    *blocks = threads > static_cast<int>(l.text.max_threads) ? 0 : static_cast<int>(n);
     return cudaSuccess;
   });
 }
@@ -269,10 +269,10 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* out, void const* function)
     *out = {};
     out->sharedSizeBytes = l.static_shared();
     out->localSizeBytes = l.code.local_end;
-    out->maxThreadsPerBlock = static_cast<int>(l.text.most_threads);
+    out->maxThreadsPerBlock = static_cast<int>(l.text.max_threads);
     out->numRegs = 32;
     out->ptxVersion = out->binaryVersion = l.module.target;
-    out->maxDynamicSharedSizeBytes = static_cast<int>(most_dynamic(s, *k, l.static_shared()));
+    out->maxDynamicSharedSizeBytes = static_cast<int>(max_dynamic(s, *k, l.static_shared()));
     out->preferredShmemCarveout = -1;
     return cudaSuccess;
   });
@@ -286,7 +286,7 @@ cudaError_t cudaFuncSetAttribute(void const* function, cudaFuncAttribute which, 
       s.report("cudaFuncSetAttribute: attribute " + std::to_string(which) + " is not simulated");
       return cudaErrorNotSupported;
     }
-    if (value < 0 || link(s, *k).static_shared() + static_cast<std::size_t>(value) > s.options.most_shared())
+    if (value < 0 || link(s, *k).static_shared() + static_cast<std::size_t>(value) > s.options.max_shared())
       return cudaErrorInvalidValue;
     s.dynamic_shared[k] = value;
     return cudaSuccess;

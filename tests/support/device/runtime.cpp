@@ -219,8 +219,8 @@ int attribute(device_options const& o, cudaDeviceAttr which) {
     case cudaDevAttrMaxGridDimY:
     case cudaDevAttrMaxGridDimZ: return 65535;
     case cudaDevAttrMaxSharedMemoryPerBlock: return 48 * 1024;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return static_cast<int>(o.most_shared());
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return static_cast<int>(o.most_shared() + 1024);
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return static_cast<int>(o.max_shared());
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return static_cast<int>(o.max_shared() + 1024);
     case cudaDevAttrReservedSharedMemoryPerBlock: return 1024;
     case cudaDevAttrTotalConstantMemory: return 64 * 1024;
     case cudaDevAttrWarpSize: return 32;

@@ -32,7 +32,7 @@ struct device_options {
   bool keep_running = false;       // a fault of a kernel is only reported: no call fails after it
 
   /// Bytes of shared memory that a thread block may have, on request.
-  std::size_t most_shared() const {
+  std::size_t max_shared() const {
     bool const of_servers = (major == 8 && (minor == 0 || minor == 7));
     return std::size_t{1024} * (major >= 9 && major < 12 ? 227 : of_servers ? 163 : 99);
   }

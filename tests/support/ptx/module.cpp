@@ -50,8 +50,8 @@ module parse(std::string text) {
       f.parameters = detail::parameters(r);
       while (!(r.look() == "{") && !(r.look() == ";")) {  // .minnctapersm and the like
         if (!(r.next() == ".maxntid")) continue;
-        f.most_threads = 1;
-        do f.most_threads *= static_cast<std::uint32_t>(literal(r.next(), false));
+        f.max_threads = 1;
+        do f.max_threads *= static_cast<std::uint32_t>(literal(r.next(), false));
         while (r.take(","));
       }
       if (r.take("{")) {

@@ -109,8 +109,8 @@ struct function_text {
   std::string name;
   bool is_kernel = false;
   std::vector<declared> results, parameters;
-  std::size_t from = 0, to = 0;       // tokens of the body, without its braces
-  std::uint32_t most_threads = 1024;  // of a block: .maxntid
+  std::size_t from = 0, to = 0;      // tokens of the body, without its braces
+  std::uint32_t max_threads = 1024;  // of a block: .maxntid
   int line = 0;
 };
 

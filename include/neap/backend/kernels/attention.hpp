@@ -161,7 +161,7 @@ void run_widest(Block const& b, vector_set v) {
 }
 
 struct attention_extents {
-  static constexpr std::int64_t most_rows = 128, most_keys = 256;
+  static constexpr std::int64_t max_rows = 128, max_keys = 256;
   std::int64_t batch, heads, key_heads, queries, keys, depth, value_depth;
   std::int64_t rows, block;  // queries and keys of a block
   double scale;
@@ -172,8 +172,8 @@ struct attention_extents {
       throw_error(
           {"attention: q, k, v must be [B,H,T,D], [B,K,S,D], [B,K,S,E] with K dividing H, are ", q, ", ", k, ", ", v});
     attention_extents e{q[0], q[1], k[1], q[2], k[2], q[3], v[3], 0, 0, o.scale};
-    e.rows = std::min(most_rows, std::max<std::int64_t>(e.queries, 1));
-    e.block = std::min(most_keys, std::max<std::int64_t>(e.keys, 1));
+    e.rows = std::min(max_rows, std::max<std::int64_t>(e.queries, 1));
+    e.block = std::min(max_keys, std::max<std::int64_t>(e.keys, 1));
     if (e.scale == 0) e.scale = e.depth > 0 ? 1 / std::sqrt(static_cast<double>(e.depth)) : 1;
     return e;
   }

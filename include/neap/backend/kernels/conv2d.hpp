@@ -546,14 +546,14 @@ struct correlation_product {
   std::int64_t ins, outs, groups, taps, strips, unit;  // unit: pixels of a strip
   std::int64_t together;                               // strips side by side, for so many threads
 
-  static constexpr std::int64_t most_pixels = 512, k_step = 256;
+  static constexpr std::int64_t max_pixels = 512, k_step = 256;
 
   // The shape decides, whatever machine there is: programs may be compiled with other flags than their kernels.
   static bool suits(correlation_axis const& h, correlation_axis const& w, std::int64_t images, std::int64_t ins,
                     std::int64_t outs, dtype element) {
     std::int64_t const taps = std::int64_t{h.taps} * w.taps;
     if (element != dtype::f32 || outs < 128 || ins * taps < 256 || images * h.out * w.out < 64) return false;
-    if (w.out + w.high - w.low > most_pixels / 2) return false;  // a row and its gap must fit
+    if (w.out + w.high - w.low > max_pixels / 2) return false;  // a row and its gap must fit
     // Rows that fill few lanes, many planes to split, long sums without a tap to shift by. Elsewhere the correlation's own
     // tiles were quicker.
     return w.out <= 8 || (w.out <= 16 && (h.step * w.step > 1 || (taps == 1 && ins >= 512)));
@@ -562,7 +562,7 @@ struct correlation_product {
                       std::int64_t outs_, std::int64_t groups_, int threads)
       : h(h_),
         w(w_),
-        strip(short_strips(h, w, most_pixels)),
+        strip(short_strips(h, w, max_pixels)),
         ins(ins_),
         outs(outs_),
         groups(groups_),
@@ -570,7 +570,7 @@ struct correlation_product {
         strips(images * strip.strips),
         unit(strip.rows * w.out) {
     std::int64_t const side = (strips + threads - 1) / threads;
-    together = std::clamp<std::int64_t>(side, 1, std::max<std::int64_t>(most_pixels / unit, 1));
+    together = std::clamp<std::int64_t>(side, 1, std::max<std::int64_t>(max_pixels / unit, 1));
   }
   std::int64_t channels() const { return std::min(ins, (k_step + taps - 1) / taps + 1); }
   std::int64_t plane_floats() const { return channels() * together * strip.channel; }
@@ -695,14 +695,14 @@ struct weight_product {
   std::int64_t together;                    // units of a cut
   std::int64_t passes;                      // as filter_passes says
 
-  static constexpr std::int64_t most_pixels = 256, line_floats = most_pixels + 16;
+  static constexpr std::int64_t max_pixels = 256, line_floats = max_pixels + 16;
 
   // The shape decides, whatever machine there is: programs may be compiled with other flags than their kernels.
   static bool suits(conv2d_extents const& e, conv2d_options const& o, dtype element) {
     if (element != dtype::f32 || e.og < 128 || e.cg * e.kh * e.kw < 128 || e.n * e.oh * e.ow < 64) return false;
     if (e.kh * e.kw == 1 && e.og < 256 && e.ow > 16) return false;
     weight_product const p(e, o);
-    return p.unit <= most_pixels && p.units > 0;
+    return p.unit <= max_pixels && p.units > 0;
   }
   weight_product(conv2d_extents const& e_, conv2d_options const& o)
       : e(e_),
@@ -710,11 +710,11 @@ struct weight_product {
         w(correlation_axis::forward(e.w, e.ow, e.kw, o.stride[1], o.padding[1], o.dilation[1])),
         taps(e.kh * e.kw),
         columns(e.cg * taps) {
-    strip = short_strips(h, w, most_pixels);
+    strip = short_strips(h, w, max_pixels);
     unit = strip.rows * e.ow;
     units = e.n * strip.strips;
     together =
-        std::clamp<std::int64_t>(most_pixels / std::max<std::int64_t>(unit, 1), 1, std::max<std::int64_t>(units, 1));
+        std::clamp<std::int64_t>(max_pixels / std::max<std::int64_t>(unit, 1), 1, std::max<std::int64_t>(units, 1));
     passes = filter_passes(units * unit, units / together);
   }
   /// Channels of x that a block of columns touches, at most.

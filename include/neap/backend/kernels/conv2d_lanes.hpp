@@ -55,16 +55,16 @@ struct tile_grid {
   std::int64_t units = 0, block = 1, blocks = 0;  // in all; of a block; blocks
   std::int64_t tiles = 0, tile_rows = 0;          // of a block; the same as a multiple of what a register tile takes
 
-  static constexpr std::int64_t lanes = 16, most_side = 32;
+  static constexpr std::int64_t lanes = 16, max_side = 32;
 
-  tile_grid(std::int64_t images, std::int64_t down_, std::int64_t across, std::int64_t most_tiles) : down(down_) {
-    segments = (across + most_side - 1) / most_side;
+  tile_grid(std::int64_t images, std::int64_t down_, std::int64_t across, std::int64_t max_tiles) : down(down_) {
+    segments = (across + max_side - 1) / max_side;
     side = segments > 0 ? (across + segments - 1) / segments : 1;
     units = images * segments * down;
-    cut(most_tiles);
+    cut(max_tiles);
   }
-  void cut(std::int64_t most_tiles) {
-    block = std::clamp<std::int64_t>(most_tiles / side, 1, std::max<std::int64_t>(units, 1));
+  void cut(std::int64_t max_tiles) {
+    block = std::clamp<std::int64_t>(max_tiles / side, 1, std::max<std::int64_t>(units, 1));
     blocks = (units + block - 1) / block;
     block = blocks > 0 ? (units + blocks - 1) / blocks : 1;
     tiles = block * side;

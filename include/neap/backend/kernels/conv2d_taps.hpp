@@ -21,7 +21,7 @@ struct taps_shape : tile_grid, convolved_sizes {
   // Taps in order: tap i of the filter reads the window's pixel view[i] and adds to output plane[i] of the tile.
   int view[9] = {}, plane[9] = {};
 
-  static constexpr std::int64_t most_tiles = 64, channel_block = 64;
+  static constexpr std::int64_t max_tiles = 64, channel_block = 64;
 
   static taps_shape forward(convolved_sizes const& sizes, std::int64_t k, std::int64_t pad_h, std::int64_t pad_w) {
     taps_shape s(sizes, k, 1, 2);
@@ -71,20 +71,20 @@ struct taps_shape : tile_grid, convolved_sizes {
   }
 
   // Of the gradient to the weight.
-  std::int64_t most_outs() const { return std::min(groups_of_lanes(outs) * lanes, channel_block); }
-  std::int64_t most_ins() const { return std::min((ins + 31) / 32 * 32, channel_block); }
+  std::int64_t max_outs() const { return std::min(groups_of_lanes(outs) * lanes, channel_block); }
+  std::int64_t max_ins() const { return std::min((ins + 31) / 32 * 32, channel_block); }
   std::int64_t chunks() const {
     std::int64_t const pairs =
         ((outs + channel_block - 1) / channel_block) * ((ins + channel_block - 1) / channel_block);
     return std::clamp<std::int64_t>(8 / pairs, 1, std::max<std::int64_t>(blocks, 1));
   }
-  std::int64_t sum_floats() const { return apart(most_outs() * most_ins()); }
-  std::int64_t pixel_floats() const { return apart(tile_rows * most_ins()); }
+  std::int64_t sum_floats() const { return apart(max_outs() * max_ins()); }
+  std::int64_t pixel_floats() const { return apart(tile_rows * max_ins()); }
   filter_sums sums_by() const {
     return {outs * ins * taps(), chunks(), filter_passes(images * out_h * out_w, blocks / chunks())};
   }
   std::int64_t gradient_floats() const {
-    return taps() * (sum_floats() + pixel_floats()) + tile_rows * most_outs() + strip_floats();
+    return taps() * (sum_floats() + pixel_floats()) + tile_rows * max_outs() + strip_floats();
   }
   bytes_t gradient_workspace(int threads) const {
     return suits() ? (sums_by().floats() + threads * gradient_floats() + 16) * bytes_t{sizeof(float)} : 0;
@@ -92,7 +92,7 @@ struct taps_shape : tile_grid, convolved_sizes {
 
  private:
   taps_shape(convolved_sizes const& sizes, std::int64_t k_, std::int64_t edge_, std::int64_t step_)
-      : tile_grid(sizes.images, (sizes.out_h + edge_ - 1) / edge_, (sizes.out_w + edge_ - 1) / edge_, most_tiles),
+      : tile_grid(sizes.images, (sizes.out_h + edge_ - 1) / edge_, (sizes.out_w + edge_ - 1) / edge_, max_tiles),
         convolved_sizes(sizes),
         k(k_),
         edge(edge_),
@@ -189,7 +189,7 @@ struct taps_convolution : channel_lanes {
         [&](std::int64_t cut, std::int64_t o, std::int64_t c, float* sum) { sums(x, dy, cut, o, c, sum); },
         [&](std::int64_t o, std::int64_t c, float const* sum, vec(&taps)[16]) {
           for (std::int64_t t = 0; t < s.taps(); ++t)
-            taps[t] = gemm_tiles::load(sum + t * s.sum_floats() + o * s.most_ins() + c);
+            taps[t] = gemm_tiles::load(sum + t * s.sum_floats() + o * s.max_ins() + c);
         });
   }
   // The sums of a chunk's tiles, [tap][o][c], of a block of outputs and inputs.
@@ -199,7 +199,7 @@ struct taps_convolution : channel_lanes {
     std::int64_t const cuts = s.sums_by().cuts(), first = s.blocks * cut / cuts, last = s.blocks * (cut + 1) / cuts;
     float* const pixels = sum + s.taps() * s.sum_floats();
     float* const slopes = pixels + s.taps() * s.pixel_floats();
-    float* const strip = slopes + s.tile_rows * s.most_outs();
+    float* const strip = slopes + s.tile_rows * s.max_outs();
     for (std::int64_t block = first; block < last; ++block) {
       for (std::int64_t o = 0; o < outs; o += lanes)
         s.each_strip(block,
@@ -215,7 +215,7 @@ struct taps_convolution : channel_lanes {
           for (std::int64_t o = 0; o < outs; o += 8)
             multiply(1, s.tiles_of(block), slopes + o / lanes * lanes * s.tile_rows + o % lanes, 0,
                      pixels + t * s.pixel_floats() + c * s.tile_rows, 0, s.tile_rows * lanes, block > first,
-                     sum + t * s.sum_floats() + o * s.most_ins() + c, s.most_ins());
+                     sum + t * s.sum_floats() + o * s.max_ins() + c, s.max_ins());
         }
     }
   }

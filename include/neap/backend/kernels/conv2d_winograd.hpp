@@ -103,11 +103,11 @@ struct winograd_shape : tile_grid, convolved_sizes {
   std::int64_t chunks() const {
     return std::clamp<std::int64_t>(8 / (out_blocks() * in_blocks()), 1, std::max<std::int64_t>(blocks, 1));
   }
-  std::int64_t most_outs() const { return std::min(groups_of_lanes(outs) * lanes, channel_block); }
-  std::int64_t most_ins() const { return std::min((ins + 31) / 32 * 32, channel_block); }
-  std::int64_t sum_point() const { return apart(most_outs() * most_ins()); }
-  std::int64_t slopes_point() const { return apart(tile_rows * most_outs()); }
-  std::int64_t pixels_point() const { return apart(tile_rows * most_ins()); }
+  std::int64_t max_outs() const { return std::min(groups_of_lanes(outs) * lanes, channel_block); }
+  std::int64_t max_ins() const { return std::min((ins + 31) / 32 * 32, channel_block); }
+  std::int64_t sum_point() const { return apart(max_outs() * max_ins()); }
+  std::int64_t slopes_point() const { return apart(tile_rows * max_outs()); }
+  std::int64_t pixels_point() const { return apart(tile_rows * max_ins()); }
   filter_sums sums_by() const {
     return {outs * ins * 9, chunks(), filter_passes(images * out_h * out_w, blocks / chunks())};
   }
@@ -331,7 +331,7 @@ struct winograd : channel_lanes {
         dw, accumulate,
         [&](std::int64_t cut, std::int64_t o, std::int64_t c, float* sum) { sums(x, dy, cut, o, c, sum); },
         [&](std::int64_t o, std::int64_t c, float const* sum, vec(&taps)[16]) {
-          float const* const from = sum + o * s.most_ins() + c;
+          float const* const from = sum + o * s.max_ins() + c;
           transform<by_g_transposed>([&](int i, int j) { return gemm_tiles::load(from + (6 * i + j) * s.sum_point()); },
                                      [&](int i, int j, vec v) { taps[3 * i + j] = v; });
         });
@@ -356,7 +356,7 @@ struct winograd : channel_lanes {
           for (std::int64_t o = 0; o < outs; o += 8)
             multiply(1, tiles, slopes + p * s.slopes_point() + o / lanes * lanes * s.tile_rows + o % lanes, 0,
                      pixels + p * s.pixels_point() + c * s.tile_rows, 0, s.tile_rows * lanes, block > first,
-                     sum + p * s.sum_point() + o * s.most_ins() + c, s.most_ins());
+                     sum + p * s.sum_point() + o * s.max_ins() + c, s.max_ins());
         }
     }
   }

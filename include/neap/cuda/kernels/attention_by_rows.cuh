@@ -104,12 +104,12 @@ struct attention_backward_by_rows {
     int const thread = static_cast<int>(threadIdx.x);
     std::int64_t const rows = OfKeys ? p.keys : p.queries, heads = OfKeys ? p.key_heads : p.heads;
     std::int64_t const r = blockIdx.x % rows, h = blockIdx.x / rows % heads, b = blockIdx.x / rows / heads;
-    std::int64_t const group = p.heads / p.key_heads, most_columns = OfKeys ? max(p.depth, p.value_depth) : p.depth;
+    std::int64_t const group = p.heads / p.key_heads, max_columns = OfKeys ? max(p.depth, p.value_depth) : p.depth;
     C const scale = static_cast<C>(p.precise_scale);
     std::int64_t const begin = OfKeys && p.causal ? r : 0, end = OfKeys     ? p.queries
                                                                  : p.causal ? min(p.keys, r + 1)
                                                                             : p.keys;
-    for (std::int64_t column = thread; column - thread < most_columns; column += columns_at_once) {
+    for (std::int64_t column = thread; column - thread < max_columns; column += columns_at_once) {
       C first[columns_of_thread] = {}, second[columns_of_thread] = {};
       for (std::int64_t qh = OfKeys ? h * group : h; qh < (OfKeys ? (h + 1) * group : h + 1); ++qh)
         for (std::int64_t other = begin; other < end; other += threads) {

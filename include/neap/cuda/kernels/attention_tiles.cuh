@@ -20,7 +20,7 @@ struct attention_cut {
   static constexpr int backward_others = wide ? (Width > 64 ? 16 : 32) : (Width > 128 ? 16 : Width > 64 ? 32 : 64);
   static constexpr int backward_stages = wide && Width > 128 ? 1 : 2;
   // Of dk and dv: the rest is another block's.
-  static constexpr int most_columns = wide ? 64 : 128, columns_at_once = Width < 128 ? Width : most_columns;
+  static constexpr int max_columns = wide ? 64 : 128, columns_at_once = Width < 128 ? Width : max_columns;
 };
 
 #if defined(__CUDACC__)

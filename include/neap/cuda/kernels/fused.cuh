@@ -48,23 +48,23 @@ constexpr std::size_t arguments_of_step() {
 template <class C>
 struct fused_program {
   static constexpr int length = computed_pack<C>::length;
-  static constexpr int inputs = op::fused::most_inputs;
+  static constexpr int inputs = op::fused::max_inputs;
 
   struct one_step {
-    std::int8_t place = 0, arguments = 0;                  // the operator's, among those that can be steps
-    std::int8_t operand[op::fused_step::most_operands]{};  // an input; from `inputs` on: a room
-    std::int8_t room = 0;                                  // for the result
+    std::int8_t place = 0, arguments = 0;                 // the operator's, among those that can be steps
+    std::int8_t operand[op::fused_step::max_operands]{};  // an input; from `inputs` on: a room
+    std::int8_t room = 0;                                 // for the result
     dtype element = dtype::f32;
-    alignas(8) std::byte functor[op::detail::most_step_bytes]{};
+    alignas(8) std::byte functor[op::detail::max_step_bytes]{};
   };
   struct values {
     C at[length];
   };
   int steps;
-  one_step step[op::fused::most_steps];
+  one_step step[op::fused::max_steps];
 
   explicit fused_program(op::fused const& p) : steps(p.step_count()) {
-    std::array<int, op::fused::most_steps> rooms{};
+    std::array<int, op::fused::max_steps> rooms{};
     p.rooms(rooms);
     for (int k = 0, constant = 0; k < steps; ++k) {
       auto const made = p.step(k);
@@ -85,10 +85,10 @@ struct fused_program {
   /// The results, not rounded, of inputs that load(values, number of the input) reads.
   template <class Load>
   NEAP_HD NEAP_INLINE void interpret(values& y, Load const& load) const {
-    values room[op::fused::most_rooms];
+    values room[op::fused::max_rooms];
     for (int k = 0; k < steps; ++k) {
       one_step const& s = step[k];
-      values in[op::fused_step::most_operands];
+      values in[op::fused_step::max_operands];
       fetch(in[0], s.operand[0], room, load);
       if (s.arguments > 1) fetch(in[1], s.operand[1], room, load);
       if (s.arguments > 2) fetch(in[2], s.operand[2], room, load);
@@ -98,7 +98,7 @@ struct fused_program {
 #if defined(__CUDA_ARCH__)
 #pragma unroll
 #endif
-      for (int r = 0; r < op::fused::most_rooms; ++r)
+      for (int r = 0; r < op::fused::max_rooms; ++r)
         if (s.room == r) room[r] = y;
     }
   }
@@ -106,18 +106,18 @@ struct fused_program {
  private:
   /// An operand of a step: an input or a room.
   template <class Load>
-  NEAP_HD NEAP_INLINE static void fetch(values& y, int operand, values const (&room)[op::fused::most_rooms],
+  NEAP_HD NEAP_INLINE static void fetch(values& y, int operand, values const (&room)[op::fused::max_rooms],
                                         Load const& load) {
     if (operand < inputs) return load(y, operand);
 #if defined(__CUDA_ARCH__)
 #pragma unroll
 #endif
-    for (int r = 0; r < op::fused::most_rooms; ++r)
+    for (int r = 0; r < op::fused::max_rooms; ++r)
       if (operand == inputs + r) y = room[r];
   }
 
   template <class F, std::size_t... I>
-  NEAP_HD NEAP_INLINE static void apply(F const& f, values& y, values const (&in)[op::fused_step::most_operands],
+  NEAP_HD NEAP_INLINE static void apply(F const& f, values& y, values const (&in)[op::fused_step::max_operands],
                                         std::index_sequence<I...>) {
 #if defined(__CUDA_ARCH__)
 #pragma unroll
@@ -129,7 +129,7 @@ struct fused_program {
   /// Step `s`, an operator of this type.
   template <class Op>
   NEAP_HD NEAP_INLINE static void compute(one_step const& s, values& y,
-                                          values const (&in)[op::fused_step::most_operands]) {
+                                          values const (&in)[op::fused_step::max_operands]) {
     constexpr std::make_index_sequence<arguments_of<Op>> arguments{};
     if constexpr (std::is_same_v<Op, op::cast>) {
       y = in[0];
@@ -149,7 +149,7 @@ struct fused_program {
   /// Finds the operator among those of places [First, Last) by halves.
   template <int First, int Last, class... Op>
   NEAP_HD NEAP_INLINE static void choose(type_list<Op...> list, one_step const& s, values& y,
-                                         values const (&in)[op::fused_step::most_operands]) {
+                                         values const (&in)[op::fused_step::max_operands]) {
     if constexpr (Last - First == 1) {
       compute<std::tuple_element_t<First, std::tuple<Op...>>>(s, y, in);
     } else {
@@ -166,7 +166,7 @@ struct fused_kernel {
   static constexpr bool whole_blocks = true;
   static constexpr int length = computed_pack<C>::length;
   static constexpr std::int64_t chunk = 2 * cuda_block_threads * length;
-  static constexpr int operands = op::fused::most_inputs + 1;
+  static constexpr int operands = op::fused::max_inputs + 1;
 
   index_space<operands> x;  // the inputs, the result again for those that are not there, the result
   bool by_packs = true;
@@ -246,7 +246,7 @@ namespace op {
 
 template <device_backend B>
 void run(B& b, fused const& op, kernel_arguments const& a) {
-  constexpr int operands = fused::most_inputs + 1;
+  constexpr int operands = fused::max_inputs + 1;
   tensor_ref const* x[operands];
   bool wide = a.out[0].element == dtype::f64;
   for (int k = 0; k < operands; ++k) {

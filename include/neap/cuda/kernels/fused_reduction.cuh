@@ -20,7 +20,7 @@ namespace neap { inline namespace v0 { namespace detail {
 /// The operands of a program that is reduced, along the axes of either kind: its inputs, and x, which is dense, and has no
 /// data if it is not kept. Those that are not there are x.
 struct reduced_operands {
-  static constexpr int count = op::fused::most_inputs + 1, result = count - 1;
+  static constexpr int count = op::fused::max_inputs + 1, result = count - 1;
   index_space<count> kept, reduced;  // `kept` has the data
 
   reduced_operands(std::span<tensor_ref const> in, tensor_ref const& x, bool const* reduces) {

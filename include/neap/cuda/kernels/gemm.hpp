@@ -45,10 +45,10 @@ struct cuda_gemm_tiling {
   static constexpr cuda_gemm_tiling of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batches,
                                        dtype element) {
     // 132 multiprocessors of the largest device that we know, and some more, so that the last ones are not idle for long.
-    constexpr std::int64_t enough_tiles = 160, least_k = 512, most_parts = 16;
+    constexpr std::int64_t enough_tiles = 160, least_k = 512, max_parts = 16;
     auto const tiles = [&](std::int64_t edge) { return ((m + edge - 1) / edge) * ((n + edge - 1) / edge) * batches; };
     cuda_gemm_tiling t;
-    std::int64_t const possible_parts = std::clamp<std::int64_t>(k / least_k, 1, most_parts);
+    std::int64_t const possible_parts = std::clamp<std::int64_t>(k / least_k, 1, max_parts);
     if (element != dtype::f64 && std::min(m, n) > 64 && tiles(128) * possible_parts >= enough_tiles / 2) t.side = 128;
     std::int64_t const here = std::max<std::int64_t>(tiles(t.side), 1);
     t.k_parts = std::clamp<std::int64_t>(enough_tiles / here, 1, possible_parts);

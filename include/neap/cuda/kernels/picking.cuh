@@ -243,11 +243,11 @@ struct row_starts {
 };
 
 /// Numbers are sorted by counting up to so many, by CUB's radix sort beyond.
-inline constexpr std::int64_t most_ranked = 8192;
+inline constexpr std::int64_t max_ranked = 8192;
 
 /// Scratch: of the radix sort, keys twice, positions, and both again for the sort, which takes 2 bytes an element besides.
 inline bytes_t sort_scratch(std::int64_t n) {
-  return n <= most_ranked ? checked_mul(n, 8) : checked_add(checked_mul(n, 42), bytes_t{4} << 20);
+  return n <= max_ranked ? checked_mul(n, 8) : checked_add(checked_mul(n, 42), bytes_t{4} << 20);
 }
 
 /// position, key = the places of the numbers, stably sorted by row. `position` is the caller's; gives the sorted keys.
@@ -255,7 +255,7 @@ template <class B>
 std::int64_t const* sort_rows(B& b, std::int64_t const* index, std::int64_t n, std::int64_t rows,
                               std::int64_t* position) {
   auto* const key = static_cast<std::int64_t*>(b.scratch(sort_scratch(n)));
-  if (n <= most_ranked) {
+  if (n <= max_ranked) {
     rank_positions const k{index, key, position, n, rows};
     launch_in_chunks(b, n, k);
     return key;

@@ -107,7 +107,7 @@ NEAP_FUNC void compiled_base::publish(std::shared_ptr<compiled_paths> const& to,
     std::shared_ptr<compiled_paths> oldest;
     for (auto const& p : paths_)
       if (p->family == to->family && (++lengths, !oldest || p->last_used() < oldest->last_used())) oldest = p;
-    if (lengths >= std::max<std::size_t>(options_.most_lengths, 1)) drop_paths(oldest);
+    if (lengths >= std::max<std::size_t>(options_.max_lengths, 1)) drop_paths(oldest);
   }
   if (is_fresh) add_paths(to);
   count_graphs();

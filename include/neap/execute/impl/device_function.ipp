@@ -76,7 +76,7 @@ NEAP_FUNC void calls_on_device::look_up(compiled_call& now, known_calls& calls, 
     if (!failed && !known && !make_room(*paths)) refuse_on_device(limit_reached(why));
     if (!failed && known && known->staged && !verifies && !has_room(*paths)) refuse_on_device(limit_reached(why));
     auto path = recorded(now, capture_mode::again_by_shapes, *begun, n, *paths, log, &reads);
-    if (++captures > most_captures) untracked({});
+    if (++captures > max_captures) untracked({});
     if (path.growth) {
       path.growth();
       walk_again();
@@ -134,7 +134,7 @@ NEAP_FUNC void calls_on_device::run_once(compiled_call& now, known_calls& calls,
     auto const end = run_stages(now, *g.staged, *begun, *once->published, log, why, &reads);
     if (end == staged_run::outcome::ended) return;
     if (end == staged_run::outcome::missed && (!is_beginning || reads.size() <= before)) untracked({});
-    if (captures > most_captures) untracked({});
+    if (captures > max_captures) untracked({});
     path = recorded(now, capture_mode::again_by_shapes, *begun, n, like, log, &reads);
   }
 }

@@ -20,10 +20,10 @@ struct spill_file::worker_thread {
 };
 
 NEAP_FUNC spill_file::spill_file(std::string const& folder, std::vector<bytes_t> const& slots,
-                                 std::size_t most_in_flight, std::size_t most_saves)
+                                 std::size_t max_in_flight, std::size_t max_saves)
     : path_(folder + "/neap-spill-XXXXXX"),
-      transfers_{.ring = plain_vector<request>(most_in_flight + 1)},
-      saves_{.ring = plain_vector<request>(most_saves + 1)},
+      transfers_{.ring = plain_vector<request>(max_in_flight + 1)},
+      saves_{.ring = plain_vector<request>(max_saves + 1)},
       worker_(std::make_unique<worker_thread>()) {
   file_ = ::mkstemp(path_.data());
   if (file_ < 0) throw_error({"spill file ", path_, ": cannot be created: ", std::strerror(errno)});

@@ -48,7 +48,7 @@ struct step_operator {
   void (*infer)(void const*, shape_context&) = nullptr;
   std::span<attribute_field const> attributes;
 };
-inline constexpr std::size_t most_step_bytes = 16;
+inline constexpr std::size_t max_step_bytes = 16;
 
 /// What programs know of the standard operator in this row; nullptr if it can be no step.
 step_operator const* step_at(int row);
@@ -59,10 +59,10 @@ int step_place(int row);
 
 /// One step of a program: operands below the number of inputs are inputs, the others are earlier steps.
 struct fused_step {
-  static constexpr int most_operands = 3;
+  static constexpr int max_operands = 3;
   int row = -1;  // of the operator in the standard set
   dtype element = dtype::f32;
-  std::array<int, most_operands> operands{};
+  std::array<int, max_operands> operands{};
 
   constexpr bool operator==(fused_step const&) const = default;
 };
@@ -73,8 +73,8 @@ struct fused {
   static constexpr std::string_view name = "fused";
   static constexpr bool elementwise = true;
   static constexpr layouts takes = layouts::any;
-  static constexpr int most_inputs = 8, most_steps = 2 * max_rank, most_constants = max_rank;
-  static constexpr int most_rooms = 4;  // results that wait for later steps at once: a GPU has them in registers
+  static constexpr int max_inputs = 8, max_steps = 2 * max_rank, max_constants = max_rank;
+  static constexpr int max_rooms = 4;  // results that wait for later steps at once: a GPU has them in registers
 
   std::int64_t inputs = 0;
   extents steps, more_steps;  // a number each (packed); beyond the first eight in more_steps
@@ -87,14 +87,14 @@ struct fused {
 
   int step_count() const { return steps.rank() + more_steps.rank(); }
   fused_step step(int k) const;
-  /// The operator of step k, its attributes written to `to` (of detail::most_step_bytes, aligned to 8). The number of
+  /// The operator of step k, its attributes written to `to` (of detail::max_step_bytes, aligned to 8). The number of
   /// constants that it takes, from `constant` on.
   int attributes_of(int k, int constant, void* to) const;
   /// Calls f(k, step, its operator, its attributes' bytes) for all steps in order. The program must be a right one.
   template <class F>
   void for_each_step(F const& f) const {
     for (int k = 0, constant = 0; k < step_count(); ++k) {
-      alignas(8) std::byte bytes[detail::most_step_bytes];
+      alignas(8) std::byte bytes[detail::max_step_bytes];
       constant += attributes_of(k, constant, bytes);
       auto const s = step(k);
       f(k, s, *detail::step_at(s.row), static_cast<void const*>(bytes));
@@ -107,7 +107,7 @@ struct fused {
 
   /// Gives each step but the last a room for its result until the last step that reads it, the lowest that is free then.
   /// How many rooms there are. The steps' operands must be there.
-  int rooms(std::array<int, most_steps>& of_step) const;
+  int rooms(std::array<int, max_steps>& of_step) const;
 
   /// What is wrong with the program, for that many inputs: an operator that can be no step, an operand that is not there,
   /// a constant too few or too many, a step or an input that is not read, too many rooms. Empty if it is right.

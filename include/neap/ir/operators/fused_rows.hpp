@@ -55,7 +55,7 @@ namespace op {
 /// gradient: fused programs have theirs already.
 struct fused_rows {
   static constexpr std::string_view name = "fused_rows";
-  static constexpr int most_operands = 6, most_results = 4;  // of a function
+  static constexpr int max_operands = 6, max_results = 4;  // of a function
 
   std::int64_t function = 0;  // a row_function
   double eps = 0;             // of a norm
@@ -167,9 +167,9 @@ namespace detail {
 /// A call's operands, stage by stage. What is not kept lies in z's memory: x until y is made of it, y until z is.
 struct fused_rows_operands {
   std::span<tensor_ref const> before_in;
-  std::array<tensor_ref, fused_rows::most_operands> function_in;
-  std::array<tensor_ref, fused_rows::most_results> function_out;
-  std::array<tensor_ref, fused::most_inputs> after_in;
+  std::array<tensor_ref, fused_rows::max_operands> function_in;
+  std::array<tensor_ref, fused_rows::max_results> function_out;
+  std::array<tensor_ref, fused::max_inputs> after_in;
   std::size_t operands = 1, results = 1;
 
   fused_rows_operands(fused_rows const& op, kernel_arguments const& a);

@@ -54,7 +54,7 @@ struct matmul_update_fields {
 
 /// What does not depend on the update's type: a product of two matrices that has the weight's shape.
 struct weight_product {
-  static constexpr int most_inputs = 8;
+  static constexpr int max_inputs = 8;
   bool transpose_a, transpose_b;
   std::int64_t parts;
 
@@ -88,7 +88,7 @@ template <class Update>
 struct matmul_update {
   static constexpr std::string_view name{detail::matmul_update_name<Update>::text.data(),
                                          detail::matmul_update_name<Update>::text.size()};
-  static constexpr int most_inputs = detail::weight_product::most_inputs;
+  static constexpr int max_inputs = detail::weight_product::max_inputs;
   Update update{};
   bool transpose_a = false, transpose_b = false;
   std::int64_t parts = 1;  // the gradient is made in about this many (gemm_parts)
@@ -98,7 +98,7 @@ struct matmul_update {
     return fields::all(std::make_index_sequence<fields::own.size()>{});
   }
   void infer(shape_context& c) const {
-    c.require_arity(3, most_inputs);
+    c.require_arity(3, max_inputs);
     plain_vector<tensor_layout> in{c.layout(0), product().infer(c)};
     for (int i = 3; i < c.arity(); ++i) in.push_back(c.layout(i));
     shape_context inner(Update::name, in);

@@ -35,11 +35,11 @@ struct node_budget {
 /// the records were whole there, which is quick, then by memory/exact/window_search.hpp.
 /// The arena is never larger than the default planner's, if the budget allows its improvement, which comes after the
 /// first question. Gives optimal or feasible (budget spent, with the best plan and the proved bound); with a capacity also
-/// infeasible (proved) and budget_spent. O(n) memory a level of the search: more than `most_records` are placed as the
+/// infeasible (proved) and budget_spent. O(n) memory a level of the search: more than `max_records` are placed as the
 /// default planner places them.
 struct exact {
   /// That are searched for: with so many a search without a failure takes about a gigabyte.
-  static constexpr std::size_t most_records = 8192;
+  static constexpr std::size_t max_records = 8192;
 
   std::int64_t capacity = -1;  ///< bytes; -1: find the smallest arena, else any plan within the capacity
   node_budget budget{};
@@ -55,7 +55,7 @@ struct exact {
   /// The smallest arena of a problem without windows, on one thread: what places plans needs no more, and a program that
   /// asks for no more does not compile the rest.
   memory_plan smallest(memory_problem const& p) const {
-    memory_plan const plan = default_planner{.most_placements = 0}(p);
+    memory_plan const plan = default_planner{.max_placements = 0}(p);
     if (!has_offsets(plan) || plan.status == plan_status::optimal) return plan;
     detail::feasibility_without_windows const decide(p, tricks);
     return in_turn(p, plan, decide, detail::stop_condition::after_seconds(budget.seconds));

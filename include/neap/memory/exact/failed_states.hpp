@@ -48,7 +48,7 @@ class failed_states {
   }
 
  private:
-  static constexpr std::size_t least_slots = 64, most_slots = 2 * exact_policy::most_failed_states;
+  static constexpr std::size_t least_slots = 64, max_slots = 2 * exact_policy::max_failed_states;
   struct slot {
     std::uint64_t low = 0, high = 0;  // high 0: empty
   };
@@ -60,7 +60,7 @@ class failed_states {
     return at;
   }
   void make_room() {
-    if (slots_.size() >= most_slots) return clear();
+    if (slots_.size() >= max_slots) return clear();
     plain_vector<slot> larger(2 * slots_.size(), slot{});
     for (auto const& s : slots_) {
       std::size_t at = s.low & (larger.size() - 1);

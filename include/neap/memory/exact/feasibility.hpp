@@ -29,7 +29,7 @@ class stop_condition {
   static stop_condition after_nodes(std::int64_t nodes, stop_condition const* outer = nullptr,
                                     std::atomic<bool> const* raised = nullptr) {
     stop_condition s;
-    s.most_nodes_ = nodes, s.outer_ = outer, s.raised_ = raised;
+    s.max_nodes_ = nodes, s.outer_ = outer, s.raised_ = raised;
     return s;
   }
 
@@ -40,12 +40,12 @@ class stop_condition {
   }
   /// For searches, at each node; `nodes` is their count so far.
   bool operator()(std::int64_t nodes) const {
-    return nodes >= most_nodes_ || (nodes % exact_policy::nodes_between_stops == 0 && passed());
+    return nodes >= max_nodes_ || (nodes % exact_policy::nodes_between_stops == 0 && passed());
   }
 
  private:
   using clock = std::chrono::steady_clock;
-  std::int64_t most_nodes_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t max_nodes_ = std::numeric_limits<std::int64_t>::max();
   bool timed_ = false;
   std::chrono::time_point<clock, std::chrono::duration<double>> end_{};
   std::atomic<bool> const* raised_ = nullptr;

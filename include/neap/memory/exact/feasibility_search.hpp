@@ -83,7 +83,7 @@ class portfolio {
             search_tricks tricks, std::int64_t capacity);
 
   /// Within about so many nodes. `offsets` are written after `yes`.
-  probe_answer operator()(std::int64_t most_nodes, worker_team* team, stop_condition const& stop,
+  probe_answer operator()(std::int64_t max_nodes, worker_team* team, stop_condition const& stop,
                           std::vector<std::int64_t>&& offsets);
 
  private:

@@ -51,7 +51,7 @@ class limit_reasons {
   limit_reasons(packing_problem const& problem, search_tricks tricks)
       : problem_(problem),
         precise_(tricks.lift),
-        sets_(tricks.backjump && problem.count() <= exact_policy::most_explained ? problem.count() : 0) {}
+        sets_(tricks.backjump && problem.count() <= exact_policy::max_explained ? problem.count() : 0) {}
 
   bool kept() const { return sets_.kept(); }
   /// Whether a placement has part in the last failure.

@@ -26,20 +26,20 @@ namespace detail {
 struct exact_policy {
   // Slices of the searches that decide one capacity in turn.
   static constexpr std::int64_t first_slice_nodes = 512;  ///< of a search with weight 1; doubled after each round
-  static constexpr std::int64_t most_slice_nodes = std::int64_t{1} << 40;  ///< far below overflow with any weight
+  static constexpr std::int64_t max_slice_nodes = std::int64_t{1} << 40;  ///< far below overflow with any weight
   static constexpr std::int64_t ordered_weight = 4;      ///< search in an order that keeps conflict sets: cheap nodes
   static constexpr std::int64_t unexplained_weight = 1;  ///< the same for more records than conflict sets are kept for
   static constexpr std::int64_t skyline_weight = 3;      ///< nodes are dearer, and fewer are needed
   static constexpr std::size_t unbroken_orders = 2;      ///< the first orders run without restarts
 
   // Search in an order.
-  static constexpr std::size_t most_explained = 1024;    ///< records; an explanation takes a bit for each
+  static constexpr std::size_t max_explained = 1024;     ///< records; an explanation takes a bit for each
   static constexpr std::uint32_t lifts_before_all = 32;  ///< one by one; as dear as lifting all unsupported at once
 
   // Skyline search.
   static constexpr std::uint32_t rounds_before_all = 8;  ///< rounds of lifts, as above
-  static constexpr std::uint32_t most_summed = 7;        ///< records on one side of a boundary; sums double with each
-  static constexpr std::size_t most_failed_states = std::size_t{1} << 19;  ///< of 16 bytes, at half load: 16 MiB
+  static constexpr std::uint32_t max_summed = 7;         ///< records on one side of a boundary; sums double with each
+  static constexpr std::size_t max_failed_states = std::size_t{1} << 19;  ///< of 16 bytes, at half load: 16 MiB
 
   // Restarts.
   static constexpr std::int64_t run_growth = 8;  ///< a run is longer than the one before by 1 / 8
@@ -58,7 +58,7 @@ struct exact_policy {
 
   // Windows in gaps.
   static constexpr std::int64_t whole_share = 4;            ///< a quarter of the nodes first, records whole in windows
-  static constexpr std::size_t most_pairs = 1'000'000;      ///< of colliding records; tables are quadratic
+  static constexpr std::size_t max_pairs = 1'000'000;       ///< of colliding records; tables are quadratic
   static constexpr std::int64_t propagations_a_node = 256;  ///< count as one node
 
   // Clocks and flags are read at one node of so many.

@@ -100,7 +100,7 @@ class window_search {
   void add_pairs(Meet&& meet, bool one_clock) {
     auto const n = static_cast<std::uint32_t>(records_.size());
     pairs_of_.assign(n, {});
-    for (std::uint32_t a = 0; a < n && pairs_.size() <= exact_policy::most_pairs; ++a)
+    for (std::uint32_t a = 0; a < n && pairs_.size() <= exact_policy::max_pairs; ++a)
       for (std::uint32_t b = a + 1; b < n; ++b)
         if (!one_clock || lives_meet(a, b)) add_pair(a, b, meet, one_clock);
     for (std::uint32_t k = 0; k < pairs_.size(); ++k)

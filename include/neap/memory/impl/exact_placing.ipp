@@ -12,18 +12,18 @@
 namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC memory_plan exact_placing::operator()(memory_problem const& p) const {
-  constexpr std::int64_t most_records = 3000;  // the search keeps all records at each of its levels
+  constexpr std::int64_t max_records = 3000;  // the search keeps all records at each of its levels
   constexpr std::int64_t records_a_node = 300, placements_a_node = 5;
   constexpr double placements_a_second = 250'000;
   auto const n = static_cast<std::int64_t>(p.count());
   memory_plan plan =
-      n > most_records
+      n > max_records
           ? default_planner{}(p)
           : exact{.budget = {.nodes = nodes * records_a_node / std::max(n, records_a_node), .seconds = seconds / 2}}
                 .smallest(p);
   plan.work = plan.work * std::max(n, records_a_node) / records_a_node;
   if (plan.status != plan_status::feasible) return plan;
-  memory_plan other = default_planner{.most_placements = 0}(p);
+  memory_plan other = default_planner{.max_placements = 0}(p);
   auto const placements = std::max(placements_a_node * nodes, default_planner{}.improvement(p).placements);
   auto const affordable =
       static_cast<std::int64_t>(std::min(static_cast<double>(placements), placements_a_second * seconds / 2));

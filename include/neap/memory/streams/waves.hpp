@@ -36,11 +36,11 @@ struct wave_schedule {
 /// that it must wait for, in-place updates included. With 1 op at once the steps are the order itself. O(ops + edges).
 /// Fails for a limit below 1, and for graphs with transfers, which run beside the computation by rules of their own.
 inline result<wave_schedule> waves(flow_facts const& facts, schedule const& order,
-                                   std::int64_t most_at_once = std::numeric_limits<std::int64_t>::max()) {
-  if (most_at_once < 1) return failure{"waves: at least 1 op must run at once"};
+                                   std::int64_t max_at_once = std::numeric_limits<std::int64_t>::max()) {
+  if (max_at_once < 1) return failure{"waves: at least 1 op must run at once"};
   if (facts.has_transfers()) return failure{"waves: the graph stores or loads, which is not done in waves"};
   auto const n = static_cast<std::uint32_t>(order.size());
-  if (most_at_once == 1) {
+  if (max_at_once == 1) {
     wave_schedule serial{std::vector<std::uint32_t>(n), n};
     std::iota(serial.step_of.begin(), serial.step_of.end(), 0u);
     return serial;
@@ -58,12 +58,12 @@ inline result<wave_schedule> waves(flow_facts const& facts, schedule const& orde
   std::vector<std::uint32_t> first(size.size(), 0), placed(size.size(), 0);
   for (std::size_t w = 0; w < size.size(); ++w) {
     first[w] = out.steps;
-    out.steps += static_cast<std::uint32_t>((size[w] - 1) / most_at_once + 1);
+    out.steps += static_cast<std::uint32_t>((size[w] - 1) / max_at_once + 1);
   }
   out.step_of.reserve(n);
   for (auto o : order) {
     auto const w = wave_of[index(o)];
-    out.step_of.push_back(first[w] + static_cast<std::uint32_t>(placed[w]++ / most_at_once));
+    out.step_of.push_back(first[w] + static_cast<std::uint32_t>(placed[w]++ / max_at_once));
   }
   return out;
 }
@@ -116,9 +116,9 @@ struct wave_plan {
 /// Addresses for an order in waves of at most so many ops at once, by any planner. With 1 op at once the arena is the one
 /// of the order on a single stream. Fails as waves() does. O(ops + edges + storages) beside the planner.
 template <memory_planner P = default_planner>
-result<wave_plan> plan_in_waves(flow_facts const& facts, schedule const& order, std::int64_t most_at_once,
+result<wave_plan> plan_in_waves(flow_facts const& facts, schedule const& order, std::int64_t max_at_once,
                                 P const& planner = {}) {
-  auto steps = waves(facts, order, most_at_once);
+  auto steps = waves(facts, order, max_at_once);
   if (!steps) return failure{steps.message()};
   wave_plan out{std::move(*steps), {}, {}};
   out.lifetimes = lifetimes(facts, order, out.steps);

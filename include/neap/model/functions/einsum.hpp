@@ -66,7 +66,7 @@ class einsum_run {
   std::vector<labels> inputs_;
   labels output_;
   bool is_explicit_ = false;
-  int most_dots_ = 0;
+  int max_dots_ = 0;
   std::vector<std::pair<int, std::int64_t>> sizes_;  // of each label
   std::vector<term> terms_;
 };

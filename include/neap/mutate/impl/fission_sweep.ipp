@@ -83,7 +83,7 @@ NEAP_FUNC std::vector<fission_sweep::part_numbers> fission_sweep::numbers_of_par
     else if (n > 1 && extents.size() < 64) extents.push_back({n, a, 1});
   }
   std::vector<part_numbers> all;
-  for (std::int64_t n = 2; n <= options_.most_parts; ++n) {
+  for (std::int64_t n = 2; n <= options_.max_parts; ++n) {
     part_numbers mine;
     mine.parts = {n};
     for (std::size_t i = 0; i < extents.size(); ++i) {

@@ -50,7 +50,7 @@ NEAP_FUNC plain_vector<fission_seeds::option> fission_seeds::quicker(bytes_t tar
     if (o.what.latency < latency && o.what.peak > target && (front.empty() || o.what.peak < front.back().what.peak))
       front.push_back(o);
   // From those that are nearly small enough, each larger than the one before by a sixth, then by a third.
-  auto const most = numbers_.most_quicker;
+  auto const most = numbers_.max_quicker;
   for (; !front.empty() && some.size() < most; front.pop_back())
     if (auto const& o = front.back();
         some.empty() || static_cast<double>(o.what.peak) >=

@@ -17,9 +17,9 @@ NEAP_FUNC std::string wrong_number(search_policy const& p) {
            {"tighter.first_epoch", p.tighter.first_epoch},
            {"tighter.rungs", p.tighter.rungs},
            {"open_list.least", whole(p.open_list.least)},
-           {"incumbent.most_surpassed", whole(p.incumbent.most_surpassed)},
-           {"incumbent.most_near", whole(p.incumbent.most_near)},
-           {"incumbent.most_answers", whole(p.incumbent.most_answers)},
+           {"incumbent.max_surpassed", whole(p.incumbent.max_surpassed)},
+           {"incumbent.max_near", whole(p.incumbent.max_near)},
+           {"incumbent.max_answers", whole(p.incumbent.max_answers)},
            {"incumbent.lowered_by", p.incumbent.lowered_by},
            {"placement.holes", p.placement.holes},
            {"placement.part_of_nodes", p.placement.part_of_nodes},
@@ -58,7 +58,7 @@ NEAP_FUNC std::string wrong_number(search_policy const& p) {
   if (!(p.tighter.step > 0 && p.tighter.step < 1)) return "tighter.step: between 0 and 1";
   if (!(p.tighter.nearest > 0)) return "tighter.nearest: above 0";
   if (!(p.parts.chain_fall >= 1)) return "parts.chain_fall: at least 1";
-  if (p.placement.least_nodes > p.placement.most_nodes) return "placement.least_nodes: at most most_nodes";
+  if (p.placement.least_nodes > p.placement.max_nodes) return "placement.least_nodes: at most max_nodes";
   if (p.open_list.least > p.open_list.most) return "open_list.least: at most open_list.most";
   return {};
 }

@@ -36,7 +36,7 @@ class dives {
   void dive(node_ptr n, double part) {
     if (!numbers_.on) return void(n->expanded = true);
     if (!state_.build(n)) return;
-    if (!disturb_ && roots_.size() < state_.most_waiting()) roots_.push_back(n);
+    if (!disturb_ && roots_.size() < state_.max_waiting()) roots_.push_back(n);
     while (n && !state_.hopeless(*n)) {
       if (state_.out_of_time(part)) {
         if (part < state_.part) state_.queue.push_back(std::move(n));
@@ -110,7 +110,7 @@ class dives {
   /// Judges the candidate's mutations; the one that buys memory most cheaply, if any buys some.
   node_ptr expand(node_ptr const& n) {
     auto const latency = n->state.result.latency;
-    auto const room = state_.most_waiting();
+    auto const room = state_.max_waiting();
     std::vector<node_ptr> children;
     std::vector<priced_child> priced;
     expand_candidate(state_, moves_, n, [&](node_ptr child) {

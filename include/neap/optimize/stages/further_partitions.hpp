@@ -75,7 +75,7 @@ void cut_further(State& state, fission_sweep_options const& priced, double part)
   auto const hold_much = [&] {
     std::size_t ops = 0;
     for (auto const& n : state.queue) ops += n->state.graph.op_count();
-    return ops > numbers.most_ops;
+    return ops > numbers.max_ops;
   };
   // Parts for a target; for the next one where that was reached, and is not yet the limit.
   auto const cut = [&](auto const& from, int per_mille) {

@@ -35,7 +35,7 @@ void search_neighbourhoods(State& state, dives<State, Moves>& diving, std::uint6
   random_stream draw(state.options.seed, stream);
   diving.disturb_by(&draw);
   auto& roots = diving.roots();
-  for (int in_vain = 0; in_vain < numbers.most_in_vain && !state.out_of_time() && !state.is_free(); ++in_vain) {
+  for (int in_vain = 0; in_vain < numbers.max_in_vain && !state.out_of_time() && !state.is_free(); ++in_vain) {
     auto const best = state.best;
     state.queue.clear();
     state.seen.clear();

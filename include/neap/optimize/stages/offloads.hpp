@@ -64,7 +64,7 @@ std::vector<typename State::node_ptr> bases_of_offloads(State const& state) {
   for (auto const& n : all)
     if (auto const peak = n->state.result.peak_bytes; peak < smallest) smallest = peak, front.push_back(n);
   std::vector<node_ptr> found{state.original};
-  auto const most = state.policy.offloads.most_bases;
+  auto const most = state.policy.offloads.max_bases;
   for (std::size_t k = 0; k < most && k < front.size(); ++k)
     found.push_back(front[front.size() <= most ? k : k * (front.size() - 1) / std::max<std::size_t>(most - 1, 1)]);
   return found;

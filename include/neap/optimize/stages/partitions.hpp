@@ -58,7 +58,7 @@ class partitions {
     auto const first = preludes();
     plant_chains(starts);
     auto const found = build_best(numbers_.share);
-    for (std::size_t k = 0; k < found.size() && k < numbers_.most_starts; ++k) starts.push_back(found[k]);
+    for (std::size_t k = 0; k < found.size() && k < numbers_.max_starts; ++k) starts.push_back(found[k]);
     if (!state_.goal.limits_memory) add_larger(found, starts);
     // Those that are quicker and still too large: other mutations may do the rest for less.
     if (!state_.goal.limits_memory && !state_.goal.limits_latency) return;
@@ -99,7 +99,7 @@ class partitions {
   /// what is not.
   void plant_chains(std::vector<node_ptr>& starts) {
     if (state_.goal.limits_memory) {
-      for (auto const& c : chains_to(state_.target, numbers_.most_chains)) starts.push_back(c);
+      for (auto const& c : chains_to(state_.target, numbers_.max_chains)) starts.push_back(c);
       return;
     }
     auto reached = static_cast<double>(state_.best->state.result.peak_bytes);
@@ -167,7 +167,7 @@ class partitions {
   std::vector<node_ptr> build_best(double part) {
     std::vector<node_ptr> found;
     for (auto const& o : fissions_->ranked(state_.target)) {
-      if (found.size() == numbers_.most_built || state_.out_of_time(part)) break;
+      if (found.size() == numbers_.max_built || state_.out_of_time(part)) break;
       if (promises_less(o.what)) continue;
       if (auto n = build(o)) found.push_back(std::move(n));
     }

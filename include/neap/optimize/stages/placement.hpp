@@ -66,7 +66,7 @@ class placement {
     auto& out = state_.out;
     auto& best = state_.best;
     place_best();
-    if (out.fits || !state_.is_met() || lowered_ == numbers_.most_lowered) return true;
+    if (out.fits || !state_.is_met() || lowered_ == numbers_.max_lowered) return true;
     state_.asked.memory -= (out.placed.arena_bytes - out.memory_limit_bytes) << lowered_++ / 2;
     state_.seek(state_.asked);
     best->expanded = false;
@@ -153,7 +153,7 @@ class placement {
       auto const to_begin = numbers_.to_begin_an_op * static_cast<double>(c.order.size());
       if (!numbers_.exact || (!large && dense) || seconds <= to_begin || stop.stop_requested()) return placed;
       auto const all = static_cast<std::int64_t>(
-          std::clamp(numbers_.nodes_a_second * state_.budget.epoch(), numbers_.least_nodes, numbers_.most_nodes));
+          std::clamp(numbers_.nodes_a_second * state_.budget.epoch(), numbers_.least_nodes, numbers_.max_nodes));
       auto const nodes = std::max((all - nodes_used) / numbers_.part_of_nodes, numbers_.few_nodes);
       memory_plan used;
       auto const planner = [&](memory_problem const& p) { return used = exact_placing{nodes, seconds}(p); };
@@ -175,7 +175,7 @@ class placement {
     out.fits = within_limits();
     if (!is_better()) return;
     answer_ = state_.best, plan_ = out.placed;
-    if (answers_.size() == state_.policy.incumbent.most_answers) answers_.erase(answers_.begin());
+    if (answers_.size() == state_.policy.incumbent.max_answers) answers_.erase(answers_.begin());
     if (out.fits && state_.limits.limits_memory) answers_.push_back(answer_);
   }
   /// Whether the best, with its addresses, meets the user's limits, however far the search's own limit was lowered. (No

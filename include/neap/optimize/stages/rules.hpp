@@ -1,4 +1,4 @@
-// A stage of the search: rules that make a program quicker (rewrite/rewrite.hpp).
+// A stage of the search: rules that make a program quicker (mutate/rewrite.hpp).
 #pragma once
 
 #include <neap/optimize/expansion.hpp>

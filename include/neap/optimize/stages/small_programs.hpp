@@ -13,10 +13,10 @@ template <class State>
 void plant_small_program(State& state) {
   auto const& numbers = state.policy.exact;
   auto const& c = state.original->state;
-  if (!numbers.on || state.judge().reorders() || !state.allowed.recompute || c.graph.op_count() > live_sets::most_ops)
+  if (!numbers.on || state.judge().reorders() || !state.allowed.recompute || c.graph.op_count() > live_sets::max_ops)
     return;
   flow_facts const facts(c.graph, state.judge().cost(), state.options.memory);
-  live_sets all(c.graph, facts, state.may_run_again, numbers.most_states);
+  live_sets all(c.graph, facts, state.may_run_again, numbers.max_states);
   if (!all.is_small() || state.out_of_time()) return;
   auto const found = state.goal.limits_memory ? all.quickest(state.target) : all.smallest(state.goal.latency);
   replay_builder replay(c.graph, c.order, state.may_run_again);

@@ -102,7 +102,7 @@ NEAP_FUNC void window_order::extend(state const& s, std::uint32_t k, bytes_t& no
   }
 }
 
-NEAP_FUNC bool window_order::run(std::size_t most_sets) {
+NEAP_FUNC bool window_order::run(std::size_t max_sets) {
   auto const n = static_cast<std::uint32_t>(ops_.size());
   set const all = n == 64 ? ~set{0} : (set{1} << n) - 1;
   states_.clear();
@@ -121,7 +121,7 @@ NEAP_FUNC bool window_order::run(std::size_t most_sets) {
                          static_cast<std::uint32_t>(from), k};
         auto const slot = slot_of(next.done);
         if (slots_[slot] == no_id) {
-          if (states_.size() == most_sets) return false;
+          if (states_.size() == max_sets) return false;
           slots_[slot] = static_cast<std::uint32_t>(states_.size());
           states_.push_back(next);
           if (2 * (states_.size() - layer_end) > slots_.size()) grow(layer_end);

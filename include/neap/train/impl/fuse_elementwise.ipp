@@ -151,7 +151,7 @@ NEAP_FUNC plain_vector<value_id> elementwise_fuser::inputs_of(op_id sink) const 
 
 NEAP_FUNC std::optional<op::fused> elementwise_fuser::program_of(op_id sink) const {
   auto const in = inputs_of(sink);
-  if (in.empty() || in.size() > static_cast<std::size_t>(op::fused::most_inputs)) return {};
+  if (in.empty() || in.size() > static_cast<std::size_t>(op::fused::max_inputs)) return {};
   op::fused_maker make(static_cast<int>(in.size()));
   plain_vector<value_id> made;
   bool wide = false, narrow = false;

@@ -53,7 +53,7 @@ NEAP_FUNC void rows_fuser::match(op_id o, op::fused_reduction made) {
   auto const x = g_.inputs(o)[0];
   made.keeps_x = is_read_elsewhere(x, o);
   if (!is_floating(g_.type(x).element) || (made.keeps_x && first_reader(x) != o)) return;
-  auto const before = before_of(o, op::fused::most_steps);
+  auto const before = before_of(o, op::fused::max_steps);
   if (before.ops.empty()) return;
   made.set_program(before.program);
   group all{&reduction_, bytes_of(made), before.ops, before.in, {g_.output(o)}};
@@ -63,7 +63,7 @@ NEAP_FUNC void rows_fuser::match(op_id o, op::fused_reduction made) {
 }
 
 NEAP_FUNC void rows_fuser::match(op_id o, op::fused_rows const& plain) {
-  auto const before = before_of(o, most_steps_of_rows), after = after_of(o, before);
+  auto const before = before_of(o, max_steps_of_rows), after = after_of(o, before);
   if (before.ops.empty() && after.ops.empty()) return;
   if (make_one(o, plain, before, after)) return;
   if (before.ops.empty() || after.ops.empty()) return;
@@ -92,14 +92,14 @@ NEAP_FUNC bool rows_fuser::make_one(op_id o, op::fused_rows op, chain const& bef
   return join(std::move(all));
 }
 
-NEAP_FUNC rows_fuser::chain rows_fuser::before_of(op_id o, int most_steps) {
+NEAP_FUNC rows_fuser::chain rows_fuser::before_of(op_id o, int max_steps) {
   auto const in = g_.inputs(o);
   auto const p = g_.producer(in[0]);
   chain found;
   if (p == nothing<op_id> || std::find(in.begin() + 1, in.end(), in[0]) != in.end() || !may_be_beside(p, o) ||
       !may_wait(p, o, {}))
     return found;
-  if (auto made = program_of({p}, nothing<value_id>, most_steps)) found = std::move(*made);
+  if (auto made = program_of({p}, nothing<value_id>, max_steps)) found = std::move(*made);
   for (bool grows = !found.ops.empty(); grows;) {
     grows = false;
     for (auto v : found.in) {
@@ -107,7 +107,7 @@ NEAP_FUNC rows_fuser::chain rows_fuser::before_of(op_id o, int most_steps) {
       if (q == nothing<op_id> || !may_be_beside(q, o) || !may_wait(q, o, span_of(found.ops))) continue;
       auto ops = found.ops;
       ops.push_back(q);
-      if (auto made = program_of(std::move(ops), nothing<value_id>, most_steps)) {
+      if (auto made = program_of(std::move(ops), nothing<value_id>, max_steps)) {
         found = std::move(*made), grows = true;
         break;
       }
@@ -119,7 +119,7 @@ NEAP_FUNC rows_fuser::chain rows_fuser::before_of(op_id o, int most_steps) {
 NEAP_FUNC rows_fuser::chain rows_fuser::after_of(op_id o, chain const& before) {
   chain found;
   auto const y = g_.outputs(o)[0];
-  for (auto last = y; static_cast<int>(found.ops.size()) < most_steps_of_rows;) {
+  for (auto last = y; static_cast<int>(found.ops.size()) < max_steps_of_rows;) {
     auto const r = first_reader(last);
     if (r == nothing<op_id> || (last != y && is_read_elsewhere(last, r)) || !may_be_beside(r, o) ||
         g_.type(g_.output(r)).element != g_.type(y).element || !may_wait(o, r, span_of(found.ops)))
@@ -130,7 +130,7 @@ NEAP_FUNC rows_fuser::chain rows_fuser::after_of(op_id o, chain const& before) {
         apart = apart && p != o && std::find(before.ops.begin(), before.ops.end(), p) == before.ops.end();
     auto ops = found.ops;
     ops.push_back(r);
-    auto made = apart ? program_of(std::move(ops), y, most_steps_of_rows) : std::nullopt;
+    auto made = apart ? program_of(std::move(ops), y, max_steps_of_rows) : std::nullopt;
     if (!made) break;
     found = std::move(*made);
     last = g_.output(r);
@@ -139,7 +139,7 @@ NEAP_FUNC rows_fuser::chain rows_fuser::after_of(op_id o, chain const& before) {
 }
 
 NEAP_FUNC std::optional<rows_fuser::chain> rows_fuser::program_of(plain_vector<op_id> ops, value_id first,
-                                                                  int most_steps) const {
+                                                                  int max_steps) const {
   chain made;
   made.ops = std::move(ops);
   std::sort(made.ops.begin(), made.ops.end(), [&](op_id a, op_id b) { return places_.place[a] < places_.place[b]; });
@@ -152,7 +152,7 @@ NEAP_FUNC std::optional<rows_fuser::chain> rows_fuser::program_of(plain_vector<o
   for (auto o : made.ops)
     for (auto v : g_.inputs(o))
       if (makes(v) < 0 && std::find(made.in.begin(), made.in.end(), v) == made.in.end()) made.in.push_back(v);
-  if (made.in.empty() || made.in.size() > static_cast<std::size_t>(op::fused::most_inputs)) return {};
+  if (made.in.empty() || made.in.size() > static_cast<std::size_t>(op::fused::max_inputs)) return {};
   op::fused_maker make(static_cast<int>(made.in.size()));
   plain_vector<int> results;
   for (auto o : made.ops) {
@@ -169,7 +169,7 @@ NEAP_FUNC std::optional<rows_fuser::chain> rows_fuser::program_of(plain_vector<o
     results.push_back(*at);
   }
   made.program = make.made();
-  if (made.program.step_count() > most_steps || !made.program.fault(made.in.size()).empty()) return {};
+  if (made.program.step_count() > max_steps || !made.program.fault(made.in.size()).empty()) return {};
   return made;
 }
 

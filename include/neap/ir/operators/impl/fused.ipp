@@ -12,8 +12,8 @@ namespace neap { inline namespace v0 { namespace op {
 
 NEAP_FUNC std::string fused::fault(std::size_t arity) const {
   using neap::detail::text_of;
-  if (arity < 1 || arity > most_inputs || static_cast<std::size_t>(inputs) != arity)
-    return text_of({"its program is of ", inputs, " inputs, 1 to ", most_inputs, " are possible, got ", arity});
+  if (arity < 1 || arity > max_inputs || static_cast<std::size_t>(inputs) != arity)
+    return text_of({"its program is of ", inputs, " inputs, 1 to ", max_inputs, " are possible, got ", arity});
   if (step_count() == 0 || (more_steps.rank() > 0 && steps.rank() < max_rank))
     return "its program has no steps, or a gap";
   std::uint32_t used = 0;
@@ -22,7 +22,7 @@ NEAP_FUNC std::string fused::fault(std::size_t arity) const {
     auto const s = step(k);
     auto const* f = detail::step_at(s.row);
     if (!f || packed(k) >> 48 != 0) return text_of({"step ", k, " is no elementwise operator"});
-    for (int i = 0; i < fused_step::most_operands; ++i) {
+    for (int i = 0; i < fused_step::max_operands; ++i) {
       auto const x = s.operands[static_cast<std::size_t>(i)];
       if (i < f->arguments ? x >= inputs + k : x != 0)
         return text_of({"step ", k, " (", f->name, ") reads what is not there: operand ", x});
@@ -41,14 +41,14 @@ NEAP_FUNC std::string fused::fault(std::size_t arity) const {
   for (int x = 0; x + 1 < static_cast<int>(inputs) + step_count(); ++x)
     if ((used >> x & 1) == 0)
       return text_of({x < inputs ? "input " : "step ", x < inputs ? x : x - static_cast<int>(inputs), " is not read"});
-  std::array<int, most_steps> of_step{};
-  if (auto const needed = rooms(of_step); needed > most_rooms)
-    return text_of({needed, " results wait at once, at most ", most_rooms, " may"});
+  std::array<int, max_steps> of_step{};
+  if (auto const needed = rooms(of_step); needed > max_rooms)
+    return text_of({needed, " results wait at once, at most ", max_rooms, " may"});
   return {};
 }
 
-NEAP_FUNC int fused::rooms(std::array<int, most_steps>& of_step) const {
-  int last_read[most_steps]{}, most = 0;
+NEAP_FUNC int fused::rooms(std::array<int, max_steps>& of_step) const {
+  int last_read[max_steps]{}, most = 0;
   for (int k = 0; k < step_count(); ++k)
     for (int x : step(k).operands)
       if (x >= inputs) last_read[x - inputs] = k;
@@ -75,7 +75,7 @@ constexpr int step_arguments() {
 
 template <class Op>
 constexpr step_operator step_of() {
-  static_assert(sizeof(Op) <= most_step_bytes);
+  static_assert(sizeof(Op) <= max_step_bytes);
   using functions = neap::detail::facet_functions<Op>;
   step_operator s{Op::name,
                   neap::detail::standard_row<Op>,
@@ -185,11 +185,11 @@ NEAP_FUNC std::optional<int> fused_maker::add(operator_view op, dtype element, s
 }
 
 NEAP_FUNC std::optional<int> fused_maker::add_all(fused const& p, std::span<int const> inputs) {
-  std::array<int, fused::most_inputs + fused::most_steps> now{};
+  std::array<int, fused::max_inputs + fused::max_steps> now{};
   std::copy(inputs.begin(), inputs.end(), now.begin());
   std::optional<int> last;
   p.for_each_step([&](int k, fused_step const& s, detail::step_operator const& f, void const* bytes) {
-    std::array<int, fused_step::most_operands> operands{};
+    std::array<int, fused_step::max_operands> operands{};
     for (std::size_t i = 0; i < static_cast<std::size_t>(f.arguments); ++i)
       operands[i] = now[static_cast<std::size_t>(s.operands[i])];
     if (k > 0 && !last) return;
@@ -204,8 +204,8 @@ NEAP_FUNC std::optional<int> fused_maker::add_step(int row, void const* attribut
   int const k = made_.step_count();
   auto const* f = detail::step_at(row);
   bool const is_cast = row == neap::detail::standard_row<cast>;
-  if (!f || k == fused::most_steps || operands.size() != static_cast<std::size_t>(f->arguments)) return {};
-  if (!is_cast && made_.constants.rank() + static_cast<int>(f->attributes.size()) > fused::most_constants) return {};
+  if (!f || k == fused::max_steps || operands.size() != static_cast<std::size_t>(f->arguments)) return {};
+  if (!is_cast && made_.constants.rank() + static_cast<int>(f->attributes.size()) > fused::max_constants) return {};
   auto bits = static_cast<std::int64_t>(row) | static_cast<std::int64_t>(element) << 16;
   for (std::size_t i = 0; i < operands.size(); ++i)
     bits |= static_cast<std::int64_t>(operands[i]) << (24 + 8 * static_cast<int>(i));

@@ -20,9 +20,9 @@ NEAP_FUNC std::string fused_rows::fault(std::size_t arity) const {
   if (eps != 0 && (is_gradient() || statistics() == 0)) return "its function has no eps";
   if (groups != 0 && !is_of_groups()) return "its function has no groups";
   if (gives_result && follows() != row_function::batch_norm_relu_grad) return "its function gives no result again";
-  constexpr std::int64_t most = fused::most_inputs;
+  constexpr std::int64_t most = fused::max_inputs;
   if (before_inputs < 1 || before_inputs > most || after_inputs < 1 || after_inputs > most ||
-      others(static_cast<int>(arity)) < 0 || others(static_cast<int>(arity)) >= most_operands)
+      others(static_cast<int>(arity)) < 0 || others(static_cast<int>(arity)) >= max_operands)
     return text_of({"its programs are of ", before_inputs, " and ", after_inputs, " inputs, got ", arity});
   if (!has_before() && !has_after()) return "it has no steps";
   if (!has_before() && (before_inputs != 1 || keeps_x)) return "it makes no x, and has inputs for it or keeps it";

@@ -55,7 +55,7 @@ class fused_run {
     auto const& to = a.out[0];
     out_ = neap::detail::view_through(to.dims, to);
     for (int i = 0; i < inputs_; ++i) in_[i] = neap::detail::view_through(to.dims, a.in[static_cast<std::size_t>(i)]);
-    int last_read[most_values]{}, stands_for[most_values];
+    int last_read[max_values]{}, stands_for[max_values];
     for (int v = 0; v < inputs_ + steps_; ++v) stands_for[v] = v;
     for (int k = 0, constant = 0; k < steps_; ++k) {
       auto& s = step_[k];
@@ -76,7 +76,7 @@ class fused_run {
     result_ = stands_for[inputs_ + steps_ - 1];
     last_read[result_] = steps_;
     // Rooms for values: one that has been read for the last time gives its own to the next.
-    int room[most_values], count = 0;
+    int room[max_values], count = 0;
     plain_vector<int> open;
     for (int i = 0; i < inputs_; ++i) room[i] = room_[i] = count++;
     for (int k = 0; k < steps_; ++k) {
@@ -114,9 +114,9 @@ class fused_run {
   template <class Place, class Put>
   void run(std::int64_t begin, std::int64_t end, Place const& place, Put const& put) const {
     using neap::detail::map_chunk;
-    alignas(64) C room[most_values][map_chunk];
+    alignas(64) C room[max_values][map_chunk];
     alignas(64) std::byte low[map_chunk * 2];
-    C const* at[most_values];
+    C const* at[max_values];
     for (std::int64_t i = begin; i < end;) {
       // Whole lanes where they lie; the rest in lanes filled up with copies of its last element (as maps do).
       std::int64_t const left = end - i, lanes = host_block::lanes;
@@ -139,7 +139,7 @@ class fused_run {
         C* const to = out && v == result_ ? out : room[room_[v]];
         C const* from = at[s.operand[0]];
         if (s.loop) {
-          C const* in[fused_step::most_operands];
+          C const* in[fused_step::max_operands];
           for (int x = 0; x < s.arguments; ++x) in[x] = at[s.operand[x]];
           s.loop(s.functor, length, in, &to);
           from = to;
@@ -155,17 +155,17 @@ class fused_run {
     }
   }
 
-  static constexpr int most_values = fused::most_inputs + fused::most_steps;
+  static constexpr int max_values = fused::max_inputs + fused::max_steps;
   struct one_step {
     neap::detail::map_loop_type<C> loop = nullptr;                     // none: a cast
     neap::detail::convert_run_type narrow = nullptr, widen = nullptr;  // rounds to the step's type; none: it is C
-    int arguments = 0, operand[fused_step::most_operands]{};
-    alignas(8) std::byte functor[most_step_bytes]{};
+    int arguments = 0, operand[fused_step::max_operands]{};
+    alignas(8) std::byte functor[max_step_bytes]{};
   };
   int inputs_, steps_, result_ = 0;  // which value the result is: the last step, or what that one changes no number of
-  int room_[most_values]{};
-  neap::detail::strided in_[fused::most_inputs], out_;
-  one_step step_[fused::most_steps];
+  int room_[max_values]{};
+  neap::detail::strided in_[fused::max_inputs], out_;
+  one_step step_[fused::max_steps];
 };
 
 }  // namespace detail

@@ -36,7 +36,7 @@ void weight_product::for_each_part(kernel_arguments const& a, Make const& make, 
 template <class Update>
 void weight_product::update_part(kernel_arguments const& a, tensor_ref const& gradient, int axis, std::int64_t begin,
                                  Update const& update) {
-  std::array<tensor_ref, most_inputs> part;  // w, gradient, states...
+  std::array<tensor_ref, max_inputs> part;  // w, gradient, states...
   std::size_t n = 0;
   for (std::size_t i = 0; i < a.in.size(); ++i) {
     if (i == 1) part[n++] = gradient;

@@ -8,10 +8,10 @@
 namespace neap { inline namespace v0 {
 
 NEAP_FUNC memory_plan exact::operator()(memory_problem const& p) const {
-  memory_plan plan = default_planner{.most_placements = 0}(p);
+  memory_plan plan = default_planner{.max_placements = 0}(p);
   if (!has_offsets(plan) || plan.status == plan_status::optimal) return limited(plan);
   if (capacity >= 0 && (plan.arena_bytes <= capacity || plan.lower_bound_bytes > capacity)) return limited(plan);
-  if (p.count() > most_records) {
+  if (p.count() > max_records) {
     detail::improve_plan(p, plan, improvement(p));
     return limited(plan);
   }

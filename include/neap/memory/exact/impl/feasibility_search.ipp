@@ -17,21 +17,20 @@ NEAP_FUNC portfolio::portfolio(memory_problem const& p, std::vector<std::vector<
   bool const plain = p.gap_begin.empty();
   for (std::size_t k = 0; k < orders.size(); ++k)
     add(std::make_unique<canonical_search>(problems_[k], tricks, plain && k >= exact_policy::unbroken_orders),
-        first.count() <= exact_policy::most_explained ? exact_policy::ordered_weight
-                                                      : exact_policy::unexplained_weight);
+        first.count() <= exact_policy::max_explained ? exact_policy::ordered_weight : exact_policy::unexplained_weight);
   if (plain && tricks.skyline) add(std::make_unique<skyline_search>(first, tricks), exact_policy::skyline_weight);
   auto const units = std::min(capacity / unit, std::numeric_limits<std::int64_t>::max() / 2);
   for (auto& m : members_) m.search->start(units);
 }
 
-NEAP_FUNC probe_answer portfolio::operator()(std::int64_t most_nodes, worker_team* team, stop_condition const& stop,
+NEAP_FUNC probe_answer portfolio::operator()(std::int64_t max_nodes, worker_team* team, stop_condition const& stop,
                                              std::vector<std::int64_t>&& offsets) {
   probe_answer answer;
   auto const descent = nodes_of_descent(orders_.front().size());
   std::int64_t until = 0;
-  for (auto slice = std::max(exact_policy::first_slice_nodes, descent); answer.nodes < most_nodes;
-       slice = std::min(2 * slice, exact_policy::most_slice_nodes)) {
-    auto const left = most_nodes - answer.nodes;
+  for (auto slice = std::max(exact_policy::first_slice_nodes, descent); answer.nodes < max_nodes;
+       slice = std::min(2 * slice, exact_policy::max_slice_nodes)) {
+    auto const left = max_nodes - answer.nodes;
     std::int64_t weights = 0;
     for (auto const& m : members_) weights += m.over ? 0 : m.weight;
     if (weights == 0) break;

@@ -12,12 +12,12 @@ NEAP_FUNC bool boundary_sums::sum_up(packing_problem const& problem, skyline_ent
   left.assign(1, 0), right.assign(1, 0);
   std::uint32_t summed = 0;
   for (auto k = ending_[s]; k != none; k = next_ending_[k]) {
-    if (++summed > exact_policy::most_summed) return false;
+    if (++summed > exact_policy::max_summed) return false;
     add_to_sums(left, problem.size[x[k].record]);
   }
   summed = 0;
   for (auto k = first; k < count && problem.hull[x[k].record].begin == s; ++k) {
-    if (++summed > exact_policy::most_summed) return false;
+    if (++summed > exact_policy::max_summed) return false;
     add_to_sums(right, problem.size[x[k].record]);
   }
   return true;

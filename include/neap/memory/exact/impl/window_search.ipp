@@ -20,12 +20,12 @@ NEAP_FUNC window_search::window_search(memory_problem const& p) {
   add_pairs([&](std::uint32_t x,
                 std::uint32_t y) { return pieces_[x].lower < pieces_[y].upper && pieces_[y].lower < pieces_[x].upper; },
             true);
-  if (pairs_.size() <= exact_policy::most_pairs) find_moments();
+  if (pairs_.size() <= exact_policy::max_pairs) find_moments();
 }
 
 NEAP_FUNC feasibility window_search::operator()(std::int64_t capacity, std::int64_t budget, stop_condition const& stop,
                                                 std::int64_t& nodes, std::vector<std::int64_t>& offsets) {
-  if (pairs_.size() > exact_policy::most_pairs) return feasibility::unknown;
+  if (pairs_.size() > exact_policy::max_pairs) return feasibility::unknown;
   auto const n = records_.size();
   low_.assign(n, 0), high_.assign(n, 0);
   trail_.clear(), decisions_.clear(), work_ = 0;

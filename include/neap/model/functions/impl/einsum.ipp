@@ -73,7 +73,7 @@ NEAP_FUNC einsum_run::term einsum_run::term_of(tensor x, labels const& given, st
     if (label != dots) l.push_back(label);
     else
       for (int k = more; k-- > 0;) l.push_back(-1 - k);
-  most_dots_ = std::max(most_dots_, has(given, dots) ? more : 0);
+  max_dots_ = std::max(max_dots_, has(given, dots) ? more : 0);
   if (!detail::may_meet(x.element(), (terms_.empty() ? x : terms_.front().x).element()))
     refuse("element types differ, " + to_string(terms_.front().x.type()) + " and " + to_string(x.type()));
   for (int k = 0; k < x.rank(); ++k) {
@@ -120,7 +120,7 @@ NEAP_FUNC tensor einsum_run::diagonal(tensor const& x, int k, int j, std::size_t
 NEAP_FUNC void einsum_run::require_output() {
   labels spelt;
   auto const all_dots = [&] {
-    for (int k = most_dots_; k-- > 0;) spelt.push_back(-1 - k);
+    for (int k = max_dots_; k-- > 0;) spelt.push_back(-1 - k);
   };
   if (is_explicit_) {
     for (int label : output_) {
