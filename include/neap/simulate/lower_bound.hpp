@@ -76,33 +76,77 @@ bool might_take_over(G const& g, op_id o, std::size_t i, std::size_t j) {
   }
 }
 
+/// Bytes of storages that are in memory at once.
+class storage_sum {
+ public:
+  struct part {
+    storage_id storage = nothing<storage_id>;
+    bytes_t bytes = 0;
+    bool may_go = false;  // an output may be put into its place
+  };
+  void add(storage_id s, bytes_t n) {
+    for (auto& p : parts_)
+      if (p.storage == s) return void(p.bytes = std::max(p.bytes, n));
+    parts_.push_back({s, n});
+  }
+  bytes_t bytes() const {
+    bytes_t n = 0;
+    for (auto const& p : parts_) n += p.bytes;
+    return n;
+  }
+  plain_vector<part>& parts() { return parts_; }
+
+ private:
+  plain_vector<part> parts_;
+};
+
+/// The least bytes while an op runs, in any plan that does not cut it. `sum` is scratch.
+template <class G>
+bytes_t least_bytes_at(G const& g, flow_facts const& facts, op_id o, storage_sum& sum) {
+  auto& parts = sum.parts();
+  parts.clear();
+  for (value_id v : flow::inputs(g, o))
+    if (auto const s = flow::storage(g, v); !facts.is_resident(s)) sum.add(s, least_bytes(g, facts, v));
+  auto const inputs = parts.size();
+  bytes_t saved = 0;  // an output in the place of an input's buffer: what was counted for that input is not needed
+  std::size_t j = 0;
+  for (value_id out : flow::outputs(g, o)) {
+    auto const to = flow::storage(g, out);
+    if (facts.maker(to) == o) {
+      sum.add(to, facts.bytes(to));
+      bytes_t most = 0;
+      std::size_t i = 0;
+      auto const overwritten = overwritten_input(g, out);
+      if (facts.options().takeover || overwritten >= 0)
+        for (value_id in : flow::inputs(g, o)) {
+          bool fits = false;
+          each_size(g, facts, in, [&](bytes_t n) { fits = fits || fits_in_place(n, facts.bytes(to)); });
+          bool const may = overwritten >= 0 ? static_cast<std::size_t>(overwritten) == i : might_take_over(g, o, i, j);
+          if (fits && may)
+            for (std::size_t k = 0; k < inputs; ++k)
+              if (parts[k].storage == flow::storage(g, in)) {
+                most = std::max(most, parts[k].bytes);
+                parts[k].may_go = true;
+              }
+          ++i;
+        }
+      saved += most;
+    }
+    ++j;
+  }
+  bytes_t all_that_may_go = 0;
+  for (auto const& p : parts) all_that_may_go += p.may_go ? p.bytes : 0;
+  return facts.resident_bytes() + sum.bytes() + facts.workspace(o) - std::min(saved, all_that_may_go);
+}
+
 }  // namespace detail
 
 /// The bound and what forces it; with `in_parts`, of plans that also run ops in parts, where only what cannot be cut, and
 /// the end, tell anything. O(ops + edges).
 template <dataflow_graph G>
 peak_bound peak_lower_bound(G const& g, flow_facts const& facts, bool in_parts = false) {
-  struct part {
-    storage_id storage = nothing<storage_id>;
-    bytes_t bytes = 0;
-    bool may_go = false;  // an output may be put into its place
-  };
   peak_bound b;
-  plain_vector<part> parts;
-  auto const add = [](plain_vector<part>& to, storage_id s, bytes_t n) {
-    for (auto& p : to)
-      if (p.storage == s) {
-        p.bytes = std::max(p.bytes, n);
-        return;
-      }
-    to.push_back({s, n});
-  };
-  auto const sum = [](plain_vector<part> const& all) {
-    bytes_t n = 0;
-    for (auto const& p : all) n += p.bytes;
-    return n;
-  };
-
+  using part = detail::storage_sum::part;
   plain_vector<part> kept(facts.storage_count());  // whole storages: what is kept never leaves
   plain_vector<bytes_t> least;                     // where a rule may make it otherwise
   least.assign(facts.storage_count(), 0);
@@ -111,45 +155,14 @@ peak_bound peak_lower_bound(G const& g, flow_facts const& facts, bool in_parts =
       kept[index(s)] = {s, facts.bytes(s)};
       least[index(s)] = std::max(least[index(s)], detail::least_bytes(g, facts, v));
     }
-  bytes_t const end = facts.resident_bytes() + sum(kept);
+  bytes_t end = facts.resident_bytes();
+  for (auto const& k : kept) end += k.bytes;
 
+  detail::storage_sum sum;
   for (auto o : id_range<op_id>(facts.op_count())) {
     if constexpr (std::derived_from<G, op_graph>)
       if (in_parts && !g.links(o).empty()) continue;  // some axis of it can be cut
-    parts.clear();
-    for (value_id v : flow::inputs(g, o))
-      if (auto const s = flow::storage(g, v); !facts.is_resident(s)) add(parts, s, detail::least_bytes(g, facts, v));
-    auto const inputs = parts.size();
-    bytes_t saved = 0;  // an output in the place of an input's buffer: what was counted for that input is not needed
-    std::size_t j = 0;
-    for (value_id out : flow::outputs(g, o)) {
-      auto const to = flow::storage(g, out);
-      if (facts.maker(to) == o) {
-        add(parts, to, facts.bytes(to));
-        bytes_t most = 0;
-        std::size_t i = 0;
-        auto const overwritten = detail::overwritten_input(g, out);
-        if (facts.options().takeover || overwritten >= 0)
-          for (value_id in : flow::inputs(g, o)) {
-            bool fits = false;
-            detail::each_size(g, facts, in, [&](bytes_t n) { fits = fits || fits_in_place(n, facts.bytes(to)); });
-            bool const may =
-                overwritten >= 0 ? static_cast<std::size_t>(overwritten) == i : detail::might_take_over(g, o, i, j);
-            if (fits && may)
-              for (std::size_t k = 0; k < inputs; ++k)
-                if (parts[k].storage == flow::storage(g, in)) {
-                  most = std::max(most, parts[k].bytes);
-                  parts[k].may_go = true;
-                }
-            ++i;
-          }
-        saved += most;
-      }
-      ++j;
-    }
-    bytes_t all_that_may_go = 0;
-    for (auto const& p : parts) all_that_may_go += p.may_go ? p.bytes : 0;
-    bytes_t const here = facts.resident_bytes() + sum(parts) + facts.workspace(o) - std::min(saved, all_that_may_go);
+    bytes_t const here = detail::least_bytes_at(g, facts, o, sum);
     if (here < b.bytes) continue;
     if (here > b.bytes) b.forcing.clear();
     b.bytes = here;
@@ -163,11 +176,11 @@ peak_bound peak_lower_bound(G const& g, flow_facts const& facts, bool in_parts =
     detail::sort_list(kept, [](part const& x, part const& y) {
       return x.bytes != y.bytes ? x.bytes > y.bytes : index(x.storage) < index(y.storage);
     });
-    plain_vector<bool> told(facts.op_count(), false);
+    plain_vector<bool> listed(facts.op_count(), false);
     for (auto const& k : kept) {
       auto const o = k.bytes > 0 ? facts.maker(k.storage) : nothing<op_id>;
-      if (o == nothing<op_id> || told[index(o)]) continue;
-      told[index(o)] = true;
+      if (o == nothing<op_id> || listed[index(o)]) continue;
+      listed[index(o)] = true;
       b.forcing.push_back({o, end});
     }
   }

@@ -74,6 +74,13 @@ class batch_parts {
   bool reads_known(op_id o, std::size_t k) const;
 
   /// Finds what is needed when, and computes what is known before the parts.
+  bool writes(op_id o) const;
+  /// What the loss, the outputs and what is written need.
+  table<op_id, bool> live_ops() const;
+  /// What runs after the parts, and what they hand on to it.
+  void find_late_ops(table<op_id, bool> const& live, table<value_id, bool>& wanted);
+  /// What the parts read as a whole.
+  void find_whole_values(table<op_id, bool> const& live, table<value_id, bool>& wanted) const;
   void run_before();
   /// Copies what op o is about to overwrite and others read later.
   void keep_old_values(op_id o);

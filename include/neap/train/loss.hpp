@@ -4,10 +4,10 @@
 //   neap::training_step(net, std::pair{images, labels}, neap::cross_entropy{}, ...);
 //   neap::training_step(net, batch, [](auto& net, auto const& batch) { return neap::mse{}(net(batch.x), batch.y) * 2; }, ...);
 //
-// A loss may tell more than one number: a struct of tensors, of which `loss` is differentiated and the others are outputs of
+// A loss may have several results: a struct of tensors, of which `loss` is differentiated and the others are outputs of
 // the step under their names:
 //
-//   struct told { neap::tensor loss, logits, penalty; };
+//   struct results { neap::tensor loss, logits, penalty; };
 #pragma once
 
 #include <neap/model/functions/losses.hpp>

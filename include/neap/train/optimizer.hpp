@@ -147,7 +147,7 @@ struct muon {
                                                            "others.rate",    "others.beta1",       "others.beta2",
                                                            "others.epsilon", "others.weight_decay"};
   std::array<scheduled, 8> values() const;
-  /// Patterns of paths that must not be in vain.
+  /// Patterns of paths, each of which must match a weight.
   std::span<std::string const> patterns() const { return span_of(use_adamw_for); }
   /// A matrix has the first of the states alone.
   std::vector<tensor_type> state_types(tensor const& w, std::string_view path) const;

@@ -11,7 +11,7 @@
 //   tensor const y = neap::apply(softsign{}, {x});
 //
 // It may have attributes: data members, named by attributes() and set by a constructor; the slope sees them too. Gradients
-// of its gradient need the slope's own slope, told by ops: a function that gives g times it at v, where v is what the slope
+// of its gradient need the slope's own slope, as ops: a function that gives g times it at v, where v is what the slope
 // reads,
 //
 //     value_id curve(gradient_context& c, value_id g, value_id v) const { ... }

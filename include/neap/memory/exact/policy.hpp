@@ -34,7 +34,7 @@ struct exact_policy {
 
   // Search in an order.
   static constexpr std::size_t max_explained = 1024;     ///< records; an explanation takes a bit for each
-  static constexpr std::uint32_t lifts_before_all = 32;  ///< one by one; as dear as lifting all unsupported at once
+  static constexpr std::uint32_t lifts_before_all = 32;  ///< one by one; as costly as lifting all unsupported at once
 
   // Skyline search.
   static constexpr std::uint32_t rounds_before_all = 8;  ///< rounds of lifts, as above

@@ -29,71 +29,99 @@ struct alias_record : usage_record {
 
 namespace detail {
 
-template <memory_planner Planner>
-memory_plan plan_folded(std::span<alias_record const> records, Planner const& planner) {
+/// Views folded into the records that they see.
+struct folded_views {
+  std::vector<std::size_t> root;                // of each record: what it sees in the end, or itself
+  std::vector<std::int64_t> shift;              // where it begins there
+  std::vector<std::vector<std::size_t>> views;  // of each root
+  memory_plan fault;                            // refused, or as made
+
+  bool fail(std::string_view what, std::size_t i, std::int64_t other = -1) {
+    fault = refused({what, static_cast<std::int64_t>(i), other});
+    return false;
+  }
+};
+
+/// Whether all views lie in what they see; else `to.fault` says which does not.
+inline bool find_roots(std::span<alias_record const> records, folded_views& to) {
   auto const n = records.size();
-  auto const fault = [](std::string_view what, std::size_t i, std::int64_t other = -1) {
-    return refused({what, static_cast<std::int64_t>(i), other});
-  };
-  std::vector<usage_record> plain(records.begin(), records.end());
-  if (auto const wrong = fault_of(plain); !wrong.empty()) return refused(wrong);
-  std::vector<std::size_t> root(n);
-  std::vector<std::int64_t> shift(n, 0);  // behind the begin of the root
-  std::vector<std::vector<std::size_t>> views(n);
+  to.root.resize(n), to.shift.assign(n, 0), to.views.resize(n);
   for (std::size_t i = 0; i < n; ++i) {
-    root[i] = i;
-    for (std::size_t steps = 0; records[root[i]].alias_of != -1; ++steps) {
-      alias_record const& view = records[root[i]];
+    auto& root = to.root[i] = i;
+    for (std::size_t steps = 0; records[root].alias_of != -1; ++steps) {
+      alias_record const& view = records[root];
       if (view.alias_of < 0 || static_cast<std::size_t>(view.alias_of) >= n)
-        return fault("it is a view of a record that is not there", root[i]);
-      if (steps > n) return fault("its aliases form a cycle", i);
+        return to.fail("it is a view of a record that is not there", root);
+      if (steps > n) return to.fail("its aliases form a cycle", i);
       alias_record const& seen = records[static_cast<std::size_t>(view.alias_of)];
       if (view.begin < 0 || view.begin > seen.size - view.size)
-        return fault("it leaves the record that it sees", root[i], view.alias_of);
-      if (view.lower < seen.lower) return fault("it lives before the record that it sees", root[i], view.alias_of);
+        return to.fail("it leaves the record that it sees", root, view.alias_of);
+      if (view.lower < seen.lower) return to.fail("it lives before the record that it sees", root, view.alias_of);
       if (!view.gaps.empty() || !seen.gaps.empty())
-        return fault("a record that is a view, or is seen, may not have gaps", root[i], view.alias_of);
-      shift[i] += view.begin;
-      root[i] = static_cast<std::size_t>(view.alias_of);
+        return to.fail("a record that is a view, or is seen, may not have gaps", root, view.alias_of);
+      to.shift[i] += view.begin;
+      root = static_cast<std::size_t>(view.alias_of);
     }
-    if (root[i] != i) views[root[i]].push_back(i);
+    if (root != i) to.views[root].push_back(i);
   }
+  return true;
+}
+
+/// Gives `all`, a copy of root i, the alignment and the fixed offset that its views need.
+inline bool fold_places(std::span<alias_record const> records, std::size_t i, folded_views& to, usage_record& all) {
+  for (auto v : to.views[i]) {
+    auto const shift = to.shift[v];
+    if (shift % records[v].alignment != 0) return to.fail("its alignment contradicts its place in what it sees", v);
+    all.alignment = std::lcm(all.alignment, records[v].alignment);
+    if (all.alignment > (std::int64_t{1} << 40))
+      return to.fail("its alignment and that of what it sees have no sensible multiple", v);
+    if (records[v].offset == any_offset) continue;
+    auto const at = records[v].offset - shift;
+    if (at < 0 || (all.offset != any_offset && all.offset != at))
+      return to.fail("its fixed offset contradicts that of what it sees", v, static_cast<std::int64_t>(i));
+    all.offset = at;
+  }
+  if (all.offset != any_offset && all.offset % all.alignment != 0)
+    return to.fail("its fixed offset is not aligned for all of its views", i);
+  return true;
+}
+
+/// Lets `all`, a copy of root i, live until its last view ends: after its own end with what the views left see.
+inline void fold_lives(std::span<alias_record const> records, std::size_t i, folded_views& to, usage_record& all) {
+  auto const end = all.upper;
+  auto& views = to.views[i];
+  std::sort(views.begin(), views.end(), [&](std::size_t a, std::size_t b) {
+    return records[a].upper != records[b].upper ? records[a].upper < records[b].upper : a < b;
+  });
+  std::vector<live_gap> later;  // from the last backwards
+  std::int64_t from = all.size, until = 0;
+  for (std::size_t k = views.size(); k-- > 0;) {
+    alias_record const& v = records[views[k]];
+    if (v.upper <= end) break;
+    from = std::min(from, to.shift[views[k]]), until = std::max(until, to.shift[views[k]] + v.size);
+    std::int64_t const since = k > 0 ? std::max(records[views[k - 1]].upper, end) : end;
+    all.upper = std::max(all.upper, v.upper);
+    if (since == v.upper || (from == 0 && until == all.size)) continue;
+    bool const empty = from >= until;
+    later.push_back({since, v.upper, empty ? 0 : from, empty ? 0 : until});
+  }
+  all.gaps.insert(all.gaps.end(), later.rbegin(), later.rend());
+}
+
+template <memory_planner Planner>
+memory_plan plan_folded(std::span<alias_record const> records, Planner const& planner) {
+  std::vector<usage_record> const plain(records.begin(), records.end());
+  if (auto const wrong = fault_of(plain); !wrong.empty()) return refused(wrong);
+  folded_views views;
+  if (!find_roots(records, views)) return views.fault;
+  auto const n = records.size();
   std::vector<usage_record> folded;
   std::vector<std::size_t> speaker, place(n, 0);  // of each folded record: its root; of each root: its folded record
   for (std::size_t i = 0; i < n; ++i) {
-    if (root[i] != i) continue;
+    if (views.root[i] != i) continue;
     usage_record all = plain[i];
-    auto& seen_by = views[i];
-    for (auto v : seen_by) {
-      if (shift[v] % records[v].alignment != 0) return fault("its alignment contradicts its place in what it sees", v);
-      all.alignment = std::lcm(all.alignment, records[v].alignment);
-      if (all.alignment > (std::int64_t{1} << 40))
-        return fault("its alignment and that of what it sees have no sensible multiple", v);
-      if (records[v].offset == any_offset) continue;
-      auto const at = records[v].offset - shift[v];
-      if (at < 0 || (all.offset != any_offset && all.offset != at))
-        return fault("its fixed offset contradicts that of what it sees", v, static_cast<std::int64_t>(i));
-      all.offset = at;
-    }
-    if (all.offset != any_offset && all.offset % all.alignment != 0)
-      return fault("its fixed offset is not aligned for all of its views", i);
-    // After its own end: from one view's end to the next, what the views left see.
-    std::sort(seen_by.begin(), seen_by.end(), [&](std::size_t a, std::size_t b) {
-      return records[a].upper != records[b].upper ? records[a].upper < records[b].upper : a < b;
-    });
-    std::vector<live_gap> later;  // from the last backwards
-    std::int64_t from = all.size, to = 0;
-    for (std::size_t k = seen_by.size(); k-- > 0;) {
-      alias_record const& v = records[seen_by[k]];
-      if (v.upper <= plain[i].upper) break;
-      from = std::min(from, shift[seen_by[k]]), to = std::max(to, shift[seen_by[k]] + v.size);
-      std::int64_t const since = k > 0 ? std::max(records[seen_by[k - 1]].upper, plain[i].upper) : plain[i].upper;
-      all.upper = std::max(all.upper, v.upper);
-      if (since == v.upper || (from == 0 && to == all.size)) continue;
-      bool const empty = from >= to;
-      later.push_back({since, v.upper, empty ? 0 : from, empty ? 0 : to});
-    }
-    all.gaps.insert(all.gaps.end(), later.rbegin(), later.rend());
+    if (!fold_places(records, i, views, all)) return views.fault;
+    fold_lives(records, i, views, all);
     place[i] = folded.size();
     speaker.push_back(i);
     folded.push_back(std::move(all));
@@ -104,7 +132,7 @@ memory_plan plan_folded(std::span<alias_record const> records, Planner const& pl
     return plan;
   }
   std::vector<std::int64_t> offsets(n);
-  for (std::size_t i = 0; i < n; ++i) offsets[i] = plan.offsets[place[root[i]]] + shift[i];
+  for (std::size_t i = 0; i < n; ++i) offsets[i] = plan.offsets[place[views.root[i]]] + views.shift[i];
   plan.offsets = std::move(offsets);
   return plan;
 }

@@ -174,6 +174,126 @@ class pool_search {
   bool undecided_ = false;
 };
 
+/// Fills the pieces from the fastest on, each with what fits there; what is most in the way moves on to the next.
+template <class Pooling>
+class pool_filling {
+ public:
+  pool_filling(Pooling const& records, pool_pieces const& all, std::vector<pool_wish> const& wishes)
+      : records_(records),
+        all_(all),
+        wishes_(wishes) {}
+
+  bool fits_alone(std::uint32_t i, std::size_t x) const {
+    auto const capacity = all_.pieces[x].capacity;
+    return records_.size(i) <= capacity || has_offsets(records_.within({i}, capacity, 100));
+  }
+  /// The first record that no piece can hold, in `out.why`; whether there is none.
+  bool check_each(pooled_plan& out) const {
+    for (std::uint32_t i = 0; i < count(); ++i) {
+      bool any = false, fits = false;
+      for (std::size_t x = 0; x < all_.pieces.size() && !fits; ++x)
+        if (may_lie(wishes_[i], all_, x)) any = true, fits = fits_alone(i, x);
+      if (!any) return out.why = {"there is no piece of that number", i}, false;
+      if (!fits) return out.why = {"it is larger than any piece of memory that it may lie in", i}, false;
+    }
+    return true;
+  }
+  /// Fills `out.pool_of` with pieces; whether all records found room, else `out` has status and reason.
+  bool fill(pooled_plan& out) {
+    auto const& pieces = all_.pieces;
+    std::vector<std::size_t> fastest(pieces.size());
+    std::iota(fastest.begin(), fastest.end(), std::size_t{0});
+    std::stable_sort(fastest.begin(), fastest.end(),
+                     [&](auto a, auto b) { return pieces[a].bytes_per_second > pieces[b].bytes_per_second; });
+    out.pool_of.assign(count(), -1);
+    waiting_.resize(count());
+    std::iota(waiting_.begin(), waiting_.end(), 0u);
+    for (auto j : fastest)
+      if (!fill_piece(j, out)) return false;
+    if (!waiting_.empty()) {
+      out.pool_of.clear();
+      out.status = plan_status::budget_spent;
+      return out.why = {"the pools were filled and this record was left", waiting_.front()}, false;
+    }
+    out.status = plan_status::feasible;
+    return true;
+  }
+
+ private:
+  bool fill_piece(std::size_t j, pooled_plan& out) {
+    auto const capacity = all_.pieces[j].capacity;
+    std::vector<std::uint32_t> in, rest;
+    for (auto i : waiting_) (may_lie(wishes_[i], all_, j) && fits_alone(i, j) ? in : rest).push_back(i);
+    // A record that must be in this pool may leave for another piece of it.
+    bool const last = j + 1 == all_.pieces.size() || all_.pool_of[j + 1] != all_.pool_of[j];
+    while (!in.empty()) {
+      ++out.work;
+      auto const bound = records_.crowd(in, crowded_);
+      if (bound <= capacity && has_offsets(records_.within(in, capacity, 20000))) break;
+      auto const worst = most_in_the_way(in, last);
+      if (worst == count()) {
+        out.pool_of.clear();
+        bool const one = all_.number[j] == 0 && last;  // what has left other pieces proves nothing
+        out.status = one && bound > capacity ? plan_status::infeasible : plan_status::budget_spent;
+        return out.why = {"the records that must be in one pool do not fit there"}, false;
+      }
+      rest.push_back(worst);
+      in.erase(std::find(in.begin(), in.end(), worst));
+    }
+    for (auto i : in) out.pool_of[i] = static_cast<std::int32_t>(j);
+    waiting_ = std::move(rest);
+    std::sort(waiting_.begin(), waiting_.end());
+    return true;
+  }
+  /// Of the records that may leave: of those at the moment of most bytes the one of the longest life, else the largest.
+  std::uint32_t most_in_the_way(std::vector<std::uint32_t> const& in, bool last) const {
+    auto const may_leave = [&](std::uint32_t i) { return wishes_[i].pool < 0 || (wishes_[i].piece < 0 && !last); };
+    std::uint32_t worst = count();
+    double most = -1;
+    for (auto const& [i, lives] : crowded_)
+      if (may_leave(i) && lives > most) most = lives, worst = i;
+    if (worst == count())
+      for (auto i : in)
+        if (may_leave(i) && (worst == count() || records_.size(i) > records_.size(worst))) worst = i;
+    return worst;
+  }
+  std::uint32_t count() const { return static_cast<std::uint32_t>(wishes_.size()); }
+
+  Pooling const& records_;
+  pool_pieces const& all_;
+  std::vector<pool_wish> const& wishes_;
+  std::vector<std::uint32_t> waiting_;
+  std::vector<std::pair<std::uint32_t, double>> crowded_;
+};
+
+/// Lays out each piece, now that `out.pool_of` has the piece of each record; it has the pool afterwards.
+template <class Pooling>
+void lay_out_pieces(Pooling const& records, pool_pieces const& all, std::size_t pools, pooled_plan& out) {
+  auto const n = static_cast<std::uint32_t>(out.pool_of.size());
+  out.offsets.assign(n, 0);
+  out.arena_bytes.assign(pools, 0);
+  out.piece_of.assign(n, 0);
+  out.piece_bytes.resize(pools);
+  out.seconds = 0;
+  for (std::size_t x = 0; x < all.pieces.size(); ++x) {
+    std::vector<std::uint32_t> in;
+    for (std::uint32_t i = 0; i < n; ++i)
+      if (out.pool_of[i] == static_cast<std::int32_t>(x)) in.push_back(i);
+    if (in.empty()) continue;
+    auto const plan = records.within(in, all.pieces[x].capacity, 100000);
+    for (std::size_t k = 0; k < in.size(); ++k) {
+      out.offsets[in[k]] = plan.offsets[k];
+      out.piece_of[in[k]] = all.number[x];
+      out.seconds += static_cast<double>(records.size(in[k])) / all.pieces[x].bytes_per_second;
+    }
+    auto const pool = static_cast<std::size_t>(all.pool_of[x]);
+    out.arena_bytes[pool] += plan.arena_bytes;
+    out.piece_bytes[pool].resize(static_cast<std::size_t>(all.number[x]) + 1, 0);
+    out.piece_bytes[pool].back() = plan.arena_bytes;
+  }
+  for (auto& x : out.pool_of) x = all.pool_of[static_cast<std::size_t>(x)];
+}
+
 /// plan_pools() for records however their lives are given.
 template <class Pooling>
 pooled_plan fill_pools(Pooling const& records, std::span<memory_pool const> pools, std::size_t exact_limit) {
@@ -191,18 +311,8 @@ pooled_plan fill_pools(Pooling const& records, std::span<memory_pool const> pool
     if (w.piece >= (1 << 20)) return out.why = {"there is no piece of that number", i}, out;
   }
   pool_pieces const all(pools, n, wishes);
-  auto const& pieces = all.pieces;
-  auto const fits_alone = [&](std::uint32_t i, std::size_t x) {
-    return records.size(i) <= pieces[x].capacity || has_offsets(records.within({i}, pieces[x].capacity, 100));
-  };
-  for (std::uint32_t i = 0; i < n; ++i) {
-    bool any = false, fits = false;
-    for (std::size_t x = 0; x < pieces.size() && !fits; ++x)
-      if (may_lie(wishes[i], all, x)) any = true, fits = fits_alone(i, x);
-    if (!any) return out.why = {"there is no piece of that number", i}, out;
-    if (!fits) return out.why = {"it is larger than any piece of memory that it may lie in", i}, out;
-  }
-
+  pool_filling filling(records, all, wishes);
+  if (!filling.check_each(out)) return out;
   if (n <= exact_limit) {
     pool_search search(records, all);
     search.assign(0, 0.0, out);
@@ -211,76 +321,10 @@ pooled_plan fill_pools(Pooling const& records, std::span<memory_pool const> pool
                  : complete                   ? plan_status::optimal
                                               : plan_status::feasible;
     if (out.pool_of.empty() && n > 0) return out.why = {"no assignment to the pools fits"}, out;
-  } else {
-    std::vector<std::size_t> fastest(pieces.size());
-    std::iota(fastest.begin(), fastest.end(), std::size_t{0});
-    std::stable_sort(fastest.begin(), fastest.end(),
-                     [&](auto a, auto b) { return pieces[a].bytes_per_second > pieces[b].bytes_per_second; });
-    out.pool_of.assign(n, -1);
-    std::vector<std::uint32_t> waiting(n);
-    std::iota(waiting.begin(), waiting.end(), 0u);
-    std::vector<std::pair<std::uint32_t, double>> crowded;
-    for (auto j : fastest) {
-      std::vector<std::uint32_t> in, rest;
-      for (auto i : waiting) (may_lie(wishes[i], all, j) && fits_alone(i, j) ? in : rest).push_back(i);
-      // A record that must be in this pool may leave for another piece of it.
-      bool const last = j + 1 == pieces.size() || all.pool_of[j + 1] != all.pool_of[j];
-      auto const may_leave = [&](std::uint32_t i) { return wishes[i].pool < 0 || (wishes[i].piece < 0 && !last); };
-      while (!in.empty()) {
-        ++out.work;
-        auto const bound = records.crowd(in, crowded);
-        if (bound <= pieces[j].capacity && has_offsets(records.within(in, pieces[j].capacity, 20000))) break;
-        // Spill where most is needed at once: the record that is there in the way of most.
-        std::uint32_t worst = n;
-        double most = -1;
-        for (auto const& [i, lives] : crowded)
-          if (may_leave(i) && lives > most) most = lives, worst = i;
-        if (worst == n)  // none there may leave: take any that may
-          for (auto i : in)
-            if (may_leave(i) && (worst == n || records.size(i) > records.size(worst))) worst = i;
-        if (worst == n) {
-          out.pool_of.clear();
-          bool const one = all.number[j] == 0 && last;  // what has left other pieces proves nothing
-          out.status = one && bound > pieces[j].capacity ? plan_status::infeasible : plan_status::budget_spent;
-          return out.why = {"the records that must be in one pool do not fit there"}, out;
-        }
-        rest.push_back(worst);
-        in.erase(std::find(in.begin(), in.end(), worst));
-      }
-      for (auto i : in) out.pool_of[i] = static_cast<std::int32_t>(j);
-      waiting = std::move(rest);
-      std::sort(waiting.begin(), waiting.end());
-    }
-    if (!waiting.empty()) {
-      out.pool_of.clear();
-      out.status = plan_status::budget_spent;
-      return out.why = {"the pools were filled and this record was left", waiting.front()}, out;
-    }
-    out.status = plan_status::feasible;
+  } else if (!filling.fill(out)) {
+    return out;
   }
-  // Lay out each piece once more, now that its records are known.
-  out.offsets.assign(n, 0);
-  out.arena_bytes.assign(pools.size(), 0);
-  out.piece_of.assign(n, 0);
-  out.piece_bytes.resize(pools.size());
-  out.seconds = 0;
-  for (std::size_t x = 0; x < pieces.size(); ++x) {
-    std::vector<std::uint32_t> in;
-    for (std::uint32_t i = 0; i < n; ++i)
-      if (out.pool_of[i] == static_cast<std::int32_t>(x)) in.push_back(i);
-    if (in.empty()) continue;
-    auto const plan = records.within(in, pieces[x].capacity, 100000);
-    for (std::size_t k = 0; k < in.size(); ++k) {
-      out.offsets[in[k]] = plan.offsets[k];
-      out.piece_of[in[k]] = all.number[x];
-      out.seconds += static_cast<double>(records.size(in[k])) / pieces[x].bytes_per_second;
-    }
-    auto const pool = static_cast<std::size_t>(all.pool_of[x]);
-    out.arena_bytes[pool] += plan.arena_bytes;
-    out.piece_bytes[pool].resize(static_cast<std::size_t>(all.number[x]) + 1, 0);
-    out.piece_bytes[pool].back() = plan.arena_bytes;
-  }
-  for (auto& x : out.pool_of) x = all.pool_of[static_cast<std::size_t>(x)];
+  lay_out_pieces(records, all, pools.size(), out);
   return out;
 }
 

@@ -32,7 +32,7 @@ struct fit_order {
 namespace detail {
 
 /// What all orders share. A life with gaps is made of pieces: sections during which it needs some of its bytes.
-struct fit_ground {
+struct fit_facts {
   struct piece {
     section_range when;
     std::int64_t begin, end;  // bytes of the record
@@ -45,7 +45,7 @@ struct fit_ground {
   std::vector<std::uint32_t> degree;       // of each record: how many live with it, itself included
   std::uint32_t sections = 0;
 
-  constexpr explicit fit_ground(memory_problem const& p) : life(p.count(), section_range{}) {
+  constexpr explicit fit_facts(memory_problem const& p) : life(p.count(), section_range{}) {
     auto const n = p.count();
     plain_vector<time_stretch> stretches;
     stretches.reserve(n);
@@ -107,11 +107,11 @@ constexpr double power(double x, int n) {
 }
 
 /// How much record i is preferred: the more the earlier. `full` is the load bound.
-constexpr double fit_key(memory_problem const& p, fit_ground const& ground, fit_order order, std::size_t i,
+constexpr double fit_key(memory_problem const& p, fit_facts const& facts, fit_order order, std::size_t i,
                          std::int64_t full) {
-  double const eighth = square_root(square_root(square_root(static_cast<double>(ground.degree[i]))));
+  double const eighth = square_root(square_root(square_root(static_cast<double>(facts.degree[i]))));
   return static_cast<double>(p.size[i]) * power(eighth, order.degree_eighths) *
-         power(static_cast<double>(ground.total[i]) / static_cast<double>(std::max<std::int64_t>(full, 1)),
+         power(static_cast<double>(facts.total[i]) / static_cast<double>(std::max<std::int64_t>(full, 1)),
                order.load_power);
 }
 
@@ -125,13 +125,13 @@ struct keyed {
 
 /// Puts record i at the lowest place not below `from` that is free over its life, and says where. The space's first
 /// section is `origin`.
-constexpr std::int64_t put_lowest(memory_problem const& p, fit_ground const& ground, free_space& space, std::size_t i,
+constexpr std::int64_t put_lowest(memory_problem const& p, fit_facts const& facts, free_space& space, std::size_t i,
                                   std::uint32_t origin = 0, std::int64_t from = 0) {
   auto const shifted = [&](section_range r) { return section_range{r.begin - origin, r.end - origin}; };
-  ground.for_each_piece(
+  facts.for_each_piece(
       p, i, [&](detail::section_range when, std::int64_t a, std::int64_t b) { space.need(shifted(when), a, b); });
   std::int64_t const x = space.lowest(p.alignment_of(i), from);
-  ground.for_each_piece(p, i, [&](detail::section_range when, std::int64_t a, std::int64_t b) {
+  facts.for_each_piece(p, i, [&](detail::section_range when, std::int64_t a, std::int64_t b) {
     space.take(shifted(when), x + a, x + b);
   });
   return x;
@@ -148,23 +148,23 @@ struct first_fit {
   constexpr memory_plan operator()(memory_problem const& p) const {
     if (auto const wrong = fault_of(p); !wrong.empty()) return detail::refused(wrong);
     auto const n = p.count();
-    detail::fit_ground const ground(p);
+    detail::fit_facts const facts(p);
     load_bound const bound = load_lower_bound(p);
     detail::free_space space;
-    space.reset(ground.sections);
+    space.reset(facts.sections);
     std::vector<std::int64_t> offsets(n, 0);
     plain_vector<detail::keyed> order_of;
     order_of.reserve(n);
     for (std::uint32_t i = 0; i < n; ++i) {
       if (p.fixed_of(i) != any_offset) offsets[i] = p.fixed_of(i);
       if (p.fixed_of(i) == any_offset && p.occupies(i))
-        order_of.push_back({detail::fit_key(p, ground, order, i, bound.bytes), i});
+        order_of.push_back({detail::fit_key(p, facts, order, i, bound.bytes), i});
       if (p.fixed_of(i) == any_offset || !p.occupies(i)) continue;
-      if (detail::put_lowest(p, ground, space, i, 0, offsets[i]) != offsets[i])
+      if (detail::put_lowest(p, facts, space, i, 0, offsets[i]) != offsets[i])
         return detail::refused({"it collides with another fixed record", i});
     }
     detail::sort_list(order_of);
-    for (auto const& r : order_of) offsets[r.record] = detail::put_lowest(p, ground, space, r.record);
+    for (auto const& r : order_of) offsets[r.record] = detail::put_lowest(p, facts, space, r.record);
     return detail::finished(p, static_cast<std::vector<std::int64_t>&&>(offsets), bound);
   }
 };

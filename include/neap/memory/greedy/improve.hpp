@@ -49,11 +49,11 @@ class plan_improver {
   constexpr plan_improver(memory_problem const& p, memory_plan& plan)
       : p_(p),
         plan_(plan),
-        ground_(p),
+        facts_(p),
         keys_(p.count(), 0),
-        begun_(std::size_t{ground_.sections} + 1, 0),
-        tries_(ground_.sections, 0) {
-    for (auto const& l : ground_.life)
+        begun_(std::size_t{facts_.sections} + 1, 0),
+        tries_(facts_.sections, 0) {
+    for (auto const& l : facts_.life)
       if (l.begin < l.end) ++begun_[l.begin + 1];
     for (std::size_t s = 1; s < begun_.size(); ++s) begun_[s] += begun_[s - 1];
   }
@@ -86,19 +86,19 @@ class plan_improver {
 
   /// Sets the window around record i, with `wider` records on either side; false if nothing can move it.
   constexpr bool look_at(std::size_t i, std::uint32_t wider) {
-    auto const life = ground_.life[i];
+    auto const life = facts_.life[i];
     if (p_.fixed_of(i) != any_offset || life.begin == life.end) return false;
     auto const least = [&](std::uint32_t from, std::uint32_t to) {  // of the sections [from, to]
-      return static_cast<std::uint32_t>(std::min_element(ground_.load.begin() + from, ground_.load.begin() + to + 1) -
-                                        ground_.load.begin());
+      return static_cast<std::uint32_t>(std::min_element(facts_.load.begin() + from, facts_.load.begin() + to + 1) -
+                                        facts_.load.begin());
     };
     auto const most = [&](std::uint32_t from, std::uint32_t to) {
-      return static_cast<std::uint32_t>(std::max_element(ground_.load.begin() + from, ground_.load.begin() + to + 1) -
-                                        ground_.load.begin());
+      return static_cast<std::uint32_t>(std::max_element(facts_.load.begin() + from, facts_.load.begin() + to + 1) -
+                                        facts_.load.begin());
     };
     auto const at = [&](std::uint32_t count) {  // the last section before which at most `count` records begin
       return std::min(
-          ground_.sections - 1,
+          facts_.sections - 1,
           static_cast<std::uint32_t>(std::upper_bound(begun_.begin(), begun_.end(), count) - begun_.begin()) - 1);
     };
     auto const before = [&](std::uint32_t section, std::uint32_t count) {
@@ -106,24 +106,24 @@ class plan_improver {
     };
     auto const after = [&](std::uint32_t section, std::uint32_t count) {
       return begun_.back() - begun_[section] > count ? std::max(at(begun_[section] + count), section)
-                                                     : ground_.sections - 1;
+                                                     : facts_.sections - 1;
     };
     // What made the record lie so high may be a fuller moment nearby.
     std::uint32_t left = life.begin, right = life.end - 1;
     centre_ = most(before(left, wider), after(right, wider));
     left = std::min(left, centre_), right = std::max(right, centre_);
     // An edge lies where the least crosses.
-    section_range window{0, ground_.sections};
+    section_range window{0, facts_.sections};
     if (auto const far = before(left, wider + wider / 2); far > 0) window.begin = least(far, before(left, wider));
-    if (auto const far = after(right, wider + wider / 2); far + 1 < ground_.sections)
+    if (auto const far = after(right, wider + wider / 2); far + 1 < facts_.sections)
       window.end = least(after(right, wider), far) + 1;
-    if (begun_.back() <= 4 * wanted) window = {0, ground_.sections};
+    if (begun_.back() <= 4 * wanted) window = {0, facts_.sections};
     if (window == window_) return true;
     if (wider > wanted) tries_[centre_] = 0;  // all orders again
     window_ = window;
     inside_.clear(), crossing_.clear(), sorted_.clear();
     for (std::uint32_t k = 0; k < p_.count(); ++k) {
-      auto const l = ground_.life[k];
+      auto const l = facts_.life[k];
       if (l.begin >= l.end || l.end <= window.begin || l.begin >= window.end) continue;
       bool const moves = l.begin >= window.begin && l.end <= window.end && p_.fixed_of(k) == any_offset;
       (moves ? inside_ : crossing_).push_back(k);
@@ -137,7 +137,7 @@ class plan_improver {
     order_.clear();
     if (turn < improve_orders.size()) {
       for (auto i : inside_)
-        order_.push_back({fit_key(p_, ground_, improve_orders[turn], i, plan_.lower_bound_bytes), i});
+        order_.push_back({fit_key(p_, facts_, improve_orders[turn], i, plan_.lower_bound_bytes), i});
       detail::sort_list(order_);
       if (turn == 0) {
         for (auto const& r : order_)
@@ -160,7 +160,7 @@ class plan_improver {
     auto const origin = window_.begin;
     space_.reset(window_.end - origin);
     for (auto i : crossing_)
-      ground_.for_each_piece(p_, i, [&](section_range when, std::int64_t a, std::int64_t b) {
+      facts_.for_each_piece(p_, i, [&](section_range when, std::int64_t a, std::int64_t b) {
         auto const begin = std::max(when.begin, origin), end = std::min(when.end, window_.end);
         if (begin < end) space_.take({begin - origin, end - origin}, plan_.offsets[i] + a, plan_.offsets[i] + b);
       });
@@ -168,7 +168,7 @@ class plan_improver {
     found_.clear();
     for (auto const& r : order_) {
       if (++placed_ % records_between_looks == 0 && ended()) return false;
-      found_.push_back(put_lowest(p_, ground_, space_, r.record, origin));
+      found_.push_back(put_lowest(p_, facts_, space_, r.record, origin));
       if (found_.back() + p_.size[r.record] >= plan_.arena_bytes) return false;
     }
     for (std::size_t k = 0; k < order_.size(); ++k) {
@@ -188,7 +188,7 @@ class plan_improver {
 
   memory_problem const& p_;
   memory_plan& plan_;
-  fit_ground ground_;
+  fit_facts facts_;
   free_space space_;
   std::vector<double> keys_;          // of each record, in the order that last succeeded
   std::vector<std::uint32_t> begun_;  // records that begin before each section

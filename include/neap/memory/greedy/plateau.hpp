@@ -103,12 +103,12 @@ class span_index {
 };
 
 /// What all orders share: sections, totals, the bound.
-struct plateau_ground {
+struct plateau_facts {
   sectioned sections;
   plain_vector<section_range> ranges;  // of each record; empty for those that need no memory
   std::vector<std::int64_t> total;
 
-  constexpr explicit plateau_ground(memory_problem const& p) : ranges(p.count(), section_range{}), total(p.count(), 0) {
+  constexpr explicit plateau_facts(memory_problem const& p) : ranges(p.count(), section_range{}), total(p.count(), 0) {
     plain_vector<time_stretch> stretches;
     std::vector<std::int64_t> sizes;
     stretches.reserve(p.count()), sizes.reserve(p.count());
@@ -122,17 +122,17 @@ struct plateau_ground {
 };
 
 /// Offsets by the lowest plateau, records preferred as in `by_rank`.
-constexpr std::vector<std::int64_t> place_on_plateaus(memory_problem const& p, plateau_ground const& ground,
+constexpr std::vector<std::int64_t> place_on_plateaus(memory_problem const& p, plateau_facts const& facts,
                                                       std::vector<std::uint32_t> const& by_rank) {
   std::vector<std::int64_t> offsets(p.count(), 0);
-  if (ground.sections.count == 0) return offsets;
-  span_index index(ground.ranges, by_rank, ground.sections.count);
+  if (facts.sections.count == 0) return offsets;
+  span_index index(facts.ranges, by_rank, facts.sections.count);
   struct plateau {
     std::uint32_t begin, end;
     std::int64_t height;
   };
   plain_vector<plateau> left, right;  // the neighbours on either side, nearest last
-  plateau here{0, ground.sections.count, 0};
+  plateau here{0, facts.sections.count, 0};
   for (;;) {
     // Walk down to a plateau that no neighbour undercuts, merging equals on the way.
     if (!right.empty() && right.back().height <= here.height) {
@@ -168,7 +168,7 @@ constexpr std::vector<std::int64_t> place_on_plateaus(memory_problem const& p, p
     auto const i = by_rank[rank];
     index.erase(i);
     offsets[i] = align_up(here.height, p.alignment_of(i));
-    auto const [lo, hi] = ground.ranges[i];
+    auto const [lo, hi] = facts.ranges[i];
     plateau const raised{lo, hi, offsets[i] + p.size[i]};
     if (hi < here.end) right.push_back({hi, here.end, here.height});
     if (here.begin < lo) {
@@ -191,9 +191,9 @@ struct lowest_plateau {
     if (auto const wrong = fault_of(p); !wrong.empty()) return detail::refused(wrong);
     if (!p.fixed.empty())
       return detail::refused({"lowest_plateau: fixed offsets need greedy_by_size, first_fit or the exact search"});
-    detail::plateau_ground const ground(p);
+    detail::plateau_facts const facts(p);
     return detail::finished(p,
-                            detail::place_on_plateaus(p, ground, detail::ranked(p, order, ground.total, ground.ranges)),
+                            detail::place_on_plateaus(p, facts, detail::ranked(p, order, facts.total, facts.ranges)),
                             load_lower_bound(p));
   }
 };
@@ -206,14 +206,14 @@ struct lowest_plateaus {
     if (auto const wrong = fault_of(p); !wrong.empty()) return detail::refused(wrong);
     if (!p.fixed.empty())
       return detail::refused({"lowest_plateau: fixed offsets need greedy_by_size, first_fit or the exact search"});
-    detail::plateau_ground const ground(p);
+    detail::plateau_facts const facts(p);
     load_bound const bound = load_lower_bound(p);
     memory_plan best;
     int tried = 0;
     for (rank_order order : {order_twa, order_taw, order_wat, order_awt}) {
       if (tried++ >= std::max(orders, 1)) break;
       auto plan = detail::finished(
-          p, detail::place_on_plateaus(p, ground, detail::ranked(p, order, ground.total, ground.ranges)), bound);
+          p, detail::place_on_plateaus(p, facts, detail::ranked(p, order, facts.total, facts.ranges)), bound);
       if (best.offsets.empty() || plan.arena_bytes < best.arena_bytes) best = static_cast<memory_plan&&>(plan);
       if (best.status == plan_status::optimal) break;
     }

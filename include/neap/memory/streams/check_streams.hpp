@@ -51,16 +51,16 @@ inline status verify(stream_problem const& p, stream_plan const& planned) {
   auto const before = [](stream_wait const& x, stream_wait const& y) {
     return x.earlier != y.earlier ? x.earlier < y.earlier : x.later < y.later;
   };
-  std::vector<stream_wait> told = planned.waits;
+  std::vector<stream_wait> planned_waits = planned.waits;
   std::sort(needed.begin(), needed.end(), before);
-  std::sort(told.begin(), told.end(), before);
+  std::sort(planned_waits.begin(), planned_waits.end(), before);
   auto const wait = [](stream_wait const& w) {
     return "record " + std::to_string(w.later) + " for record " + std::to_string(w.earlier);
   };
   for (auto const& w : needed)
-    if (!std::binary_search(told.begin(), told.end(), w, before))
+    if (!std::binary_search(planned_waits.begin(), planned_waits.end(), w, before))
       return failure{"the wait of " + wait(w) + " is missing"};
-  for (auto const& w : told)
+  for (auto const& w : planned_waits)
     if (!std::binary_search(needed.begin(), needed.end(), w, before))
       return failure{"the wait of " + wait(w) + " is for nothing"};
   return {};

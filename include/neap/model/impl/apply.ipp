@@ -7,16 +7,71 @@
 
 namespace neap { inline namespace v0 { namespace detail {
 
-NEAP_FUNC std::vector<tensor> run_eagerly(operator_view op, std::span<tensor const> in, std::source_location at) {
+/// Runs an operator's kernel on the data of `in` and of the node's outputs; layouts: of inputs, then of outputs.
+NEAP_FUNC void run_kernel(operator_view op, std::span<tensor const> in, plain_vector<tensor_layout> const& layouts,
+                          std::span<output_rule const> rules, tensor_node& n, std::source_location at) {
   auto& context = eager_context::current();
+  auto const all = span_of(layouts);
+  plain_vector<tensor_ref> refs;
+  refs.reserve(all.size());
+  with_place(at, op.facets->name, [&] {
+    for (auto const& t : in) refs.push_back(tensor_ref::place(t.storage()->data(), t.layout()));
+    for (auto const& o : n.out) refs.push_back(tensor_ref::place(o.storage->data(), o.layout));
+    void* scratch = nullptr;
+    if (op.facets->workspace)
+      if (auto const bytes = op.facets->workspace(op.bytes, {all.first(in.size()), all.subspan(in.size())}); bytes > 0)
+        scratch = context.workspace(bytes);
+    auto const r = span_of(refs);
+    auto const kernel = host_kernel(*op.facets);
+    if (!kernel) throw_error({op.facets->name, ": the host has no kernel for it"});
+    for (std::size_t j = 0; j < rules.size(); ++j)
+      if (rules[j].alias == alias_kind::update) {
+        if (auto* l = computation_listener::active()) l->overwrites(*n.out[j].storage);
+        n.out[j].storage->keep_for_readers();
+      }
+    reporting_failure([&] {
+      kernel(context.backend(), op.bytes, {r.first(in.size()), r.subspan(in.size()), scratch});
+    });
+  });
+}
+
+/// Keeps in the node what its gradient needs, if a gradient may be wanted.
+NEAP_FUNC void keep_for_gradient(operator_view op, std::span<tensor const> in, std::span<output_rule const> rules,
+                                 plain_vector<std::uint32_t>&& versions, tensor_node& n, std::source_location at) {
+  if (!context_access::is_recording()) return;
+  bool slopes = false;  // whole numbers and truth values have none
+  for (auto const& r : rules) slopes = slopes || is_floating(r.layout.type.element);
+  if (!slopes) return;
+  bool wanted = false;
+  for (auto const& t : in) {
+    n.of_gradient = n.of_gradient || t.node()->of_gradient;
+    n.of_compiled = n.of_compiled || t.node()->of_compiled;
+    wanted = wanted || t.wants_gradient();
+  }
+  if (!wanted) return;  // operators without a gradient too: grad reports them
+  n.wants_gradient = true;
+  n.facets = op.facets;
+  n.order = context_access::next_order();
+  n.place = context_access::place(at);
+  n.attributes.append(static_cast<std::byte const*>(op.bytes), op.facets->size);
+  n.in.assign(in.begin(), in.end());
+  n.in_version = std::move(versions);
+  bool updates = false;
+  for (auto const& r : rules) updates = updates || r.alias == alias_kind::update;
+  for (std::size_t i = 0; !updates && i < in.size(); ++i)
+    if (auto const& s = in[i].storage(); s->role() == role::buffer) {
+      n.in_data.resize(in.size());
+      n.in_data[i] = s->reader();
+    }
+}
+
+NEAP_FUNC std::vector<tensor> run_eagerly(operator_view op, std::span<tensor const> in, std::source_location at) {
   plain_vector<tensor_layout> layouts;
   layouts.reserve(in.size() + 3);
-  bool wanted = false;
   for (auto const& t : in) {
     if (t.is_empty()) no_input(op.facets->name, static_cast<std::size_t>(&t - in.data()), at);
     if (t.is_traced()) no_trace(at);
     layouts.push_back(t.layout());
-    wanted = wanted || t.wants_gradient();
   }
   shape_context shapes(op.facets->name, span_of(layouts));
   auto const who = op.facets->name;
@@ -55,60 +110,17 @@ NEAP_FUNC std::vector<tensor> run_eagerly(operator_view op, std::span<tensor con
     n->out.push_back({r.layout, std::move(s), nothing<value_id>, 0});
     layouts.push_back(r.layout);
   }
-  if (computes && !computation_listener::computes()) {
+  if (computes) {
+    bool const runs = computation_listener::computes();
+    if (runs) run_kernel(op, in, layouts, rules, *n, at);
     for (std::size_t j = 0; j < rules.size(); ++j)
-      if (rules[j].alias == alias_kind::update) n->out[j].storage->keep_for_readers(), n->out[j].storage->written();
-  } else if (computes) {
-    auto const all = span_of(layouts);
-    plain_vector<tensor_ref> refs;
-    refs.reserve(all.size());
-    with_place(at, who, [&] {
-      for (auto const& t : in) refs.push_back(tensor_ref::place(t.storage()->data(), t.layout()));
-      for (auto const& o : n->out) refs.push_back(tensor_ref::place(o.storage->data(), o.layout));
-      void* scratch = nullptr;
-      if (op.facets->workspace)
-        if (auto const bytes = op.facets->workspace(op.bytes, {all.first(in.size()), all.subspan(in.size())});
-            bytes > 0)
-          scratch = context.workspace(bytes);
-      auto const r = span_of(refs);
-      auto const kernel = host_kernel(*op.facets);
-      if (!kernel) throw_error({op.facets->name, ": the host has no kernel for it"});
-      for (std::size_t j = 0; j < rules.size(); ++j)
-        if (rules[j].alias == alias_kind::update) {
-          if (auto* l = computation_listener::active()) l->overwrites(*n->out[j].storage);
-          n->out[j].storage->keep_for_readers();
-        }
-      reporting_failure([&] {
-        kernel(context.backend(), op.bytes, {r.first(in.size()), r.subspan(in.size()), scratch});
-      });
-    });
-    for (std::size_t j = 0; j < rules.size(); ++j)
-      if (rules[j].alias == alias_kind::update) n->out[j].storage->written();
-  }
-  for (auto& o : n->out) o.version = o.storage->version();
-  bool slopes = false;  // whole numbers and truth values have none
-  for (auto const& r : rules) slopes = slopes || is_floating(r.layout.type.element);
-  if (slopes && context_access::is_recording())
-    for (auto const& t : in) {
-      n->of_gradient = n->of_gradient || t.node()->of_gradient;
-      n->of_compiled = n->of_compiled || t.node()->of_compiled;
-    }
-  if (wanted && slopes && context_access::is_recording()) {  // operators without a gradient too: grad reports them
-    n->wants_gradient = true;
-    n->facets = op.facets;
-    n->order = context_access::next_order();
-    n->place = context_access::place(at);
-    n->attributes.append(static_cast<std::byte const*>(op.bytes), op.facets->size);
-    n->in.assign(in.begin(), in.end());
-    n->in_version = std::move(versions);
-    bool updates = false;
-    for (auto const& r : rules) updates = updates || r.alias == alias_kind::update;
-    for (std::size_t i = 0; !updates && i < in.size(); ++i)
-      if (auto const& s = in[i].storage(); s->role() == role::buffer) {
-        n->in_data.resize(in.size());
-        n->in_data[i] = s->reader();
+      if (rules[j].alias == alias_kind::update) {
+        if (!runs) n->out[j].storage->keep_for_readers();
+        n->out[j].storage->written();
       }
   }
+  for (auto& o : n->out) o.version = o.storage->version();
+  keep_for_gradient(op, in, rules, std::move(versions), *n, at);
   std::vector<tensor> out;
   out.reserve(rules.size());
   for (std::size_t j = 0; j < rules.size(); ++j) out.emplace_back(n, static_cast<std::uint32_t>(j));

@@ -9,8 +9,8 @@
 
 namespace neap { inline namespace v0 { namespace nn {
 
-/// x -> last(...(first(x))). Members are named 0, 1, ... in paths. A mistake in a module of the program's own is told with
-/// its place, in one of the library's with that of the call.
+/// x -> last(...(first(x))). Members are named 0, 1, ... in paths. An error in a module of the program's own names
+/// its place, an error in one of the library's the place of the call.
 template <class... Module>
 struct sequential {
   std::tuple<Module...> modules;

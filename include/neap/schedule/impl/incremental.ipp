@@ -37,6 +37,39 @@ NEAP_FUNC schedule order_by_rank(flow_facts const& facts, table<op_id, std::uint
   return s;
 }
 
+/// The new ops, each behind the new ones that it waits for. Edges between new ops are few, so this walks only them.
+NEAP_FUNC std::vector<op_id> sorted_new_ops(flow_facts const& facts, std::vector<op_id> const& missing,
+                                            table<op_id, std::uint8_t> const& is_new) {
+  std::vector<op_id> sorted;
+  struct frame {
+    op_id op;
+    std::uint32_t next;  // in after(op)
+  };
+  plain_vector<frame> path;
+  table<op_id, std::uint8_t> state(facts.op_count());
+  for (auto root : missing) {
+    if (state[root]) continue;
+    state[root] = 1;
+    path.push_back({root, 0});
+    while (!path.empty()) {
+      auto& [o, i] = path.back();
+      auto const after = facts.after(o);
+      while (i < after.size() && (!is_new[after[i]] || state[after[i]] == 2)) ++i;
+      if (i == after.size()) {
+        state[o] = 2;
+        sorted.push_back(o);
+        path.pop_back();
+        continue;
+      }
+      auto const before = after[i];
+      if (state[before] == 1) refuse_cycle();
+      state[before] = 1;
+      path.push_back({before, 0});
+    }
+  }
+  return sorted;
+}
+
 }  // namespace detail
 }}  // namespace neap::v0
 
@@ -56,36 +89,7 @@ NEAP_FUNC schedule complete_order(flow_facts const& facts, schedule const& parti
   }
   auto const end = static_cast<std::uint32_t>(partial.size());
 
-  // Among the new ops: those each waits for first. Edges between new ops are few, so this walks only them.
-  std::vector<op_id> sorted;
-  {
-    struct frame {
-      op_id op;
-      std::uint32_t next;  // in after(op)
-    };
-    plain_vector<frame> path;
-    table<op_id, std::uint8_t> state(n);
-    for (auto root : missing) {
-      if (state[root]) continue;
-      state[root] = 1;
-      path.push_back({root, 0});
-      while (!path.empty()) {
-        auto& [o, i] = path.back();
-        auto const after = facts.after(o);
-        while (i < after.size() && (!is_new[after[i]] || state[after[i]] == 2)) ++i;
-        if (i == after.size()) {
-          state[o] = 2;
-          sorted.push_back(o);
-          path.pop_back();
-          continue;
-        }
-        auto const before = after[i];
-        if (state[before] == 1) detail::refuse_cycle();
-        state[before] = 1;
-        path.push_back({before, 0});
-      }
-    }
-  }
+  auto const sorted = detail::sorted_new_ops(facts, missing, is_new);
   // Latest places, from the readers back; stores go to their earliest place instead.
   std::vector<std::uint32_t> latest(n, end);
   for (auto o : id_range<op_id>(n))

@@ -105,20 +105,20 @@ NEAP_FUNC tensor batch_parts::piece_of(tensor const& x, std::int32_t axis, std::
   return axis == 0 ? piece : contiguous(piece, at_);
 }
 
-NEAP_FUNC void batch_parts::run_before() {
+NEAP_FUNC bool batch_parts::writes(op_id o) const {
+  for (auto v : g_.outputs(o))
+    if (g_.record(v).alias == alias_kind::update) return true;
+  return false;
+}
+
+NEAP_FUNC table<op_id, bool> batch_parts::live_ops() const {
   auto const ops = g_.op_count();
-  // What the loss, the outputs and what is written need.
   table<op_id, bool> live(ops, false);
   auto const use = [&](value_id v) {
     if (auto const p = g_.producer(v); p != nothing<op_id>) live[p] = true;
   };
   use(t_.loss);
   for (auto v : t_.outputs) use(v);
-  auto const writes = [&](op_id o) {
-    for (auto v : g_.outputs(o))
-      if (g_.record(v).alias == alias_kind::update) return true;
-    return false;
-  };
   for (std::size_t k = ops; k-- > 0;) {
     auto const o = id_at<op_id>(k);
     if (writes(o)) {
@@ -133,9 +133,11 @@ NEAP_FUNC void batch_parts::run_before() {
     if (live[o])
       for (auto v : g_.inputs(o)) use(v);
   }
-  // What runs after the parts, and what they hand on to it.
-  is_late_ = table<op_id, bool>(ops, false);
-  table<value_id, bool> wanted_known(g_.value_count(), false);
+  return live;
+}
+
+NEAP_FUNC void batch_parts::find_late_ops(table<op_id, bool> const& live, table<value_id, bool>& wanted) {
+  is_late_ = table<op_id, bool>(g_.op_count(), false);
   std::vector<value_id> open(t_.outputs.begin(), t_.outputs.end());
   for (auto o : g_.ops())
     if (live[o] && uses_.run(o) == batch_run::late && writes(o)) open.push_back(g_.output(o));
@@ -146,7 +148,7 @@ NEAP_FUNC void batch_parts::run_before() {
     if (p == nothing<op_id>) continue;
     auto const how = uses_.run(p);
     if (how == batch_run::once) {
-      wanted_known[v] = true;
+      wanted[v] = true;
     } else if (how == batch_run::part || how == batch_run::linear) {
       if (!is_collected_[v]) to_collect_.push_back(v);
       is_collected_[v] = true;
@@ -156,29 +158,38 @@ NEAP_FUNC void batch_parts::run_before() {
     }
   }
   if (auto const p = g_.producer(t_.loss); p != nothing<op_id> && uses_.run(p) == batch_run::once)
-    wanted_known[t_.loss] = true;
-  // What the parts read as a whole.
+    wanted[t_.loss] = true;
+}
+
+NEAP_FUNC void batch_parts::find_whole_values(table<op_id, bool> const& live, table<value_id, bool>& wanted) const {
   for (auto o : g_.ops())
     if (live[o]) {
       auto const how = uses_.run(o);
       if (how == batch_run::once) {
-        if (writes(o)) wanted_known[g_.output(o)] = true;
+        if (writes(o)) wanted[g_.output(o)] = true;
         continue;
       }
       if (how == batch_run::late) continue;
       for (std::size_t k = 0; k < g_.inputs(o).size(); ++k)
-        if (reads_known(o, k)) wanted_known[g_.inputs(o)[k]] = true;
-      if (uses_.takes_all_targets(o)) wanted_known[g_.inputs(o)[1]] = true;
+        if (reads_known(o, k)) wanted[g_.inputs(o)[k]] = true;
+      if (uses_.takes_all_targets(o)) wanted[g_.inputs(o)[1]] = true;
     }
+}
+
+NEAP_FUNC void batch_parts::run_before() {
+  auto const live = live_ops();
+  table<value_id, bool> wanted(g_.value_count(), false);
+  find_late_ops(live, wanted);
+  find_whole_values(live, wanted);
   // And what that needs, as wholes too.
-  table<op_id, bool> run(ops, false);
-  for (std::size_t k = ops; k-- > 0;) {
+  table<op_id, bool> run(g_.op_count(), false);
+  for (std::size_t k = g_.op_count(); k-- > 0;) {
     auto const o = id_at<op_id>(k);
     bool need = false, swept = false;
-    for (auto v : g_.outputs(o)) need |= wanted_known[v], swept |= wanted_known[v] && is_swept(v);
+    for (auto v : g_.outputs(o)) need |= wanted[v], swept |= wanted[v] && is_swept(v);
     run[o] = need;
     if (need && !swept)
-      for (auto v : g_.inputs(o)) wanted_known[v] = true;
+      for (auto v : g_.inputs(o)) wanted[v] = true;
   }
   no_gradient const off;
   for (auto o : g_.ops())
@@ -187,7 +198,7 @@ NEAP_FUNC void batch_parts::run_before() {
       for (auto v : g_.outputs(o)) swept |= is_swept(v);
       if (swept) {
         for (auto v : g_.outputs(o))
-          if (wanted_known[v]) known_[v] = sweep(v);
+          if (wanted[v]) known_[v] = sweep(v);
         continue;
       }
       keep_old_values(o);

@@ -67,7 +67,7 @@ NEAP_FUNC feasibility_without_windows::feasibility_without_windows(memory_proble
     : problem_(p),
       tricks_(tricks),
       unit_(granularity(p)) {
-  plateau_ground const plateaus(p);
+  plateau_facts const plateaus(p);
   for (rank_order order : search_orders) {
     auto by_rank = ranked(p, order, plateaus.total, plateaus.ranges);
     std::erase_if(by_rank, [&](std::uint32_t i) { return !p.ever_holds(i); });
