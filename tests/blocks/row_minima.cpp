@@ -38,7 +38,7 @@ TEST_CASE("row minima: each element is the least of the sums that reach it, and 
       if (any) REQUIRE(detail::lowers(times, s, to));
       lowered += any, kept += !any;
     }
-    detail::lower(times, sums.data(), sums.data() + sums.size(), to);
+    detail::take_minima(times, sums.data(), sums.data() + sums.size(), to);
     for (int i = 0; i < to; ++i) REQUIRE(times[static_cast<std::size_t>(i)] == expected[static_cast<std::size_t>(i)]);
   }
   CHECK(lowered > 1000);
