@@ -14,7 +14,7 @@
 
 #if defined(__CUDACC__)
 #include <neap/cuda/kernels/attention.cuh>
-#include <neap/cuda/kernels/conv2d.cuh>
+#include <neap/cuda/kernels/conv2d.hpp>
 #include <neap/cuda/kernels/gemm.cuh>
 #include <neap/cuda/kernels/matmul.hpp>
 #include <neap/cuda/kernels/standard.cuh>

@@ -12,21 +12,16 @@ using namespace neap::detail;
 #define ROWS(...)                                                                                          \
   template void neap::launch_on<__VA_ARGS__>(cudaStream_t, std::int64_t, __VA_ARGS__ const&, std::int64_t, \
                                              std::source_location);
-#define ALL_TRANSPOSES(kernel, T, side) \
-  BLOCKS(kernel<T, false, false, side>) \
-  BLOCKS(kernel<T, false, true, side>)  \
-  BLOCKS(kernel<T, true, false, side>)  \
-  BLOCKS(kernel<T, true, true, side>)
+#define ALL_TRANSPOSES(T)             \
+  BLOCKS(gemm_block<T, false, false>) \
+  BLOCKS(gemm_block<T, false, true>)  \
+  BLOCKS(gemm_block<T, true, false>)  \
+  BLOCKS(gemm_block<T, true, true>)
 
-ALL_TRANSPOSES(gemm_by_tensor_cores, bf16, 128)
-ALL_TRANSPOSES(gemm_by_tensor_cores, bf16, 64)
-ALL_TRANSPOSES(gemm_by_tensor_cores, f16, 128)
-ALL_TRANSPOSES(gemm_by_tensor_cores, f16, 64)
-ALL_TRANSPOSES(gemm_by_fma, float, 128)
-ALL_TRANSPOSES(gemm_by_fma, float, 64)
-ALL_TRANSPOSES(gemm_by_fma, double, 64)
-ALL_TRANSPOSES(gemm_by_tf32, float, 128)
-ALL_TRANSPOSES(gemm_by_tf32, float, 64)
+ALL_TRANSPOSES(bf16)
+ALL_TRANSPOSES(f16)
+ALL_TRANSPOSES(float)
+ALL_TRANSPOSES(double)
 ROWS(add_gemm_parts<bf16>)
 ROWS(add_gemm_parts<f16>)
 ROWS(add_gemm_parts<float>)

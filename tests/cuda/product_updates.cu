@@ -1,4 +1,4 @@
-// Kernels of updates with products of matrices in them, in the types and tiles that small shapes take:
+// Kernels of updates with products of matrices in them, in the types that small shapes take:
 // tests/cuda/product_updates.cpp runs each.
 #include <neap/cuda/kernels/gemm.cuh>
 #include <neap/cuda/kernels/standard.cuh>
@@ -16,12 +16,12 @@ using namespace neap::detail;
   template void neap::launch_on<__VA_ARGS__>(cudaStream_t, std::int64_t, __VA_ARGS__ const&, std::int64_t, \
                                              std::source_location);
 
-BLOCKS(gemm_by_fma<float, false, false, 64>)
-BLOCKS(gemm_by_fma<float, false, true, 64>)
-BLOCKS(gemm_by_fma<float, true, false, 64>)
-BLOCKS(gemm_by_tensor_cores<bf16, false, false, 64>)
-BLOCKS(gemm_by_tensor_cores<bf16, false, true, 64>)
-BLOCKS(gemm_by_tensor_cores<bf16, true, false, 64>)
+BLOCKS(gemm_block<float, false, false>)
+BLOCKS(gemm_block<float, false, true>)
+BLOCKS(gemm_block<float, true, false>)
+BLOCKS(gemm_block<bf16, false, false>)
+BLOCKS(gemm_block<bf16, false, true>)
+BLOCKS(gemm_block<bf16, true, false>)
 
 // muon
 ROWS(map_kernel<device_muon_momentum, float, 2, 1>)

@@ -1,13 +1,16 @@
 # What ptxas says of the kernels: no registers are spilled, and registers, stack and shared memory are those of TABLE, if it
 # was written by the same ptxas (others allocate otherwise: then only the spills count). -DUPDATE=ON writes the table anew.
-#   cmake -DPTXAS= -DCXXFILT= -DPTX= -DLEAST= -DTABLE= -DSCRATCH= [-DUPDATE=ON] -P ptxas.cmake
+#   cmake -DPTXAS= -DCXXFILT= -DPTX= -DLEAST= [-DWIDE=] -DTABLE= -DSCRATCH= [-DUPDATE=ON] -P ptxas.cmake
 cmake_minimum_required(VERSION 3.25)
 file(MAKE_DIRECTORY ${SCRATCH})
 
-# Loops by 16 bytes are there.
+# Loops by 16 bytes are there, at least WIDE (else LEAST).
+if(NOT DEFINED WIDE)
+  set(WIDE ${LEAST})
+endif()
 file(STRINGS ${PTX} wide REGEX "(ld|st)\\.global\\.v4|cp\\.async\\.cg")
 list(LENGTH wide count)
-if(count LESS ${LEAST})
+if(count LESS ${WIDE})
   message(FATAL_ERROR "only ${count} accesses of 16 bytes")
 endif()
 

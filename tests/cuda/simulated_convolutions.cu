@@ -6,7 +6,7 @@
 #include "../support/message.hpp"
 
 #include <neap/cuda.hpp>
-#include <neap/cuda/kernels/conv2d.cuh>
+#include <neap/cuda/kernels/conv2d.hpp>
 #include <neap/cuda/launch.cuh>
 
 #include <doctest/doctest.h>

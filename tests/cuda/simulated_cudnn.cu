@@ -9,7 +9,7 @@
 #include "with_cudnn.hpp"
 
 #include <neap/cuda.hpp>
-#include <neap/cuda/kernels/conv2d.cuh>
+#include <neap/cuda/kernels/conv2d.hpp>
 #include <neap/cuda/launch.cuh>
 
 #include <doctest/doctest.h>

@@ -88,11 +88,6 @@ class cuda_backend {
   void use_attention(std::shared_ptr<cuda_attention_library> library) { attention_ = std::move(library); }
   cuda_attention_library* attention() const { return attention_.get(); }
 
-  /// Whether our own kernels may make f32 products on tensor cores, with operands rounded to tf32 (10 bits of mantissa). Off
-  /// at first.
-  void allow_tf32(bool allowed) { allows_tf32_ = allowed; }
-  bool allows_tf32() const { return allows_tf32_; }
-
   /// Runs kernel(block) for every block.id in [0, rows), after what was launched before. Returns at once. `row_work`:
   /// about how many indices a row has (0: unknown, taken as many). In .cu files, with neap/cuda/launch.cuh.
   template <class K>
@@ -115,7 +110,6 @@ class cuda_backend {
   std::shared_ptr<cuda_product_library> products_;
   std::shared_ptr<cuda_convolution_library> convolutions_;
   std::shared_ptr<cuda_attention_library> attention_;
-  bool allows_tf32_ = false;
 };
 
 }}  // namespace neap::v0

@@ -9,7 +9,7 @@
 
 #include <neap/cuda/kernels.hpp>
 #include <neap/cuda/kernels/attention.cuh>
-#include <neap/cuda/kernels/conv2d.cuh>
+#include <neap/cuda/kernels/conv2d.hpp>
 #include <neap/cuda/kernels/gemm.cuh>
 #include <neap/cuda/kernels/matmul.hpp>
 #include <neap/cuda/kernels/standard.cuh>

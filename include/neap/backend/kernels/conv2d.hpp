@@ -96,13 +96,6 @@ inline gemm_tiles::operand pointwise_weight(tensor_ref const& w, std::int64_t ro
 }
 #endif
 
-inline void check_conv2d(char const* what, tensor_ref const& x, tensor_ref const& w, tensor_ref const& y,
-                         conv2d_options const& o) {
-  if (conv2d_shape(x.dims, w.dims, o) != y.dims)
-    throw_error({what, ": ", y.dims, " is not the shape of ", x.dims, " with filter ", w.dims});
-  if (x.element != w.element || x.element != y.element) throw_error({what, ": element types differ"});
-}
-
 }  // namespace detail
 
 /// Bytes of workspace for conv2d on `threads` threads (host_backend::threads()).

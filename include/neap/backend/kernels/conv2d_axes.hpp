@@ -176,6 +176,13 @@ struct conv2d_extents {
   }
 };
 
+inline void check_conv2d(char const* what, tensor_ref const& x, tensor_ref const& w, tensor_ref const& y,
+                         conv2d_options const& o) {
+  if (conv2d_shape(x.dims, w.dims, o) != y.dims)
+    throw_error({what, ": ", y.dims, " is not the shape of ", x.dims, " with filter ", w.dims});
+  if (x.element != w.element || x.element != y.element) throw_error({what, ": element types differ"});
+}
+
 }  // namespace detail
 
 }}  // namespace neap::v0

@@ -4,6 +4,7 @@
 #include <neap/backend/block.hpp>
 #include <neap/backend/host.hpp>
 #include <neap/backend/kernels/conv2d_axes.hpp>
+#include <neap/backend/kernels/conv2d_lanes.hpp>
 #include <neap/backend/kernels/conv2d_tiles.hpp>
 #include <neap/core/tensor_ref.hpp>
 

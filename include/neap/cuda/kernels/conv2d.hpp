@@ -1,22 +1,12 @@
-// Two-dimensional convolution of [N, C, H, W] on a GPU, and its two gradients, as products of tiles that are gathered from
-// the images when they are needed (implicit products). The code of the device is in conv2d.cuh; tiles, types and the order
-// of sums are those of gemm.hpp.
+// Two-dimensional convolution of [N, C, H, W] on a GPU, and its two gradients, where no library computes them: a thread sums
+// an element of the result, a block an element of the weight's gradient. The gradient to the input is the same correlation
+// over the output's gradient; a stride s > 1 cuts it into s * s classes of pixels, which meet the same taps each. Filters of
+// one tap between dense images are products of matrices (matmul).
 //
-//   forward           y [outs, pixels of y]    = w [outs, taps * ins] * x there [taps * ins, pixels of y]
-//   input gradient    dx [ins, pixels of x]    = w [ins, taps * outs] * dy there [taps * outs, pixels of x]
-//   weight gradient   dw [outs, ins * taps]    = dy [outs, pixels of y] * x there [pixels of y, ins * taps]
-//
-// for each group. Pixels are those of all images. The first two are one kernel (a correlation): the filter is packed first
-// as [group, out, tap, in], so that a step of k has one tap and its channels lie one after another; a stride s > 1 cuts the
-// input gradient into s * s classes of pixels, which meet the same taps each. Filters of one tap between dense images whose
-// planes are a multiple of 16 bytes are products of matrices (matmul). Groups of one channel are summed by a thread a
-// pixel; their weight's gradient by a block a tap.
-//
-// Sums have one order: taps by rows, then channels; of the weight's gradient, pixels in the order of memory, in parts that
-// are added in order where there are few tiles.
+// Sums have one order: taps by rows, then channels; of the weight's gradient, that of the block's reduction.
 #pragma once
 
-#include <neap/backend/kernels/conv2d.hpp>
+#include <neap/backend/kernels/conv2d_axes.hpp>
 #include <neap/backend/strided.hpp>
 #include <neap/core/element.hpp>
 #include <neap/core/error.hpp>
@@ -24,7 +14,6 @@
 #include <neap/core/units.hpp>
 #include <neap/cuda/convolutions.hpp>
 #include <neap/cuda/device_backend.hpp>
-#include <neap/cuda/kernels/gemm.hpp>
 #include <neap/cuda/kernels/library_operands.hpp>
 #include <neap/cuda/kernels/matmul.hpp>
 #include <neap/ir/operators/conv2d.hpp>
@@ -83,16 +72,14 @@ struct image_strides {
 template <class T>
 struct correlation_operands {
   T const* x;
-  T const* w;     // packed: [groups, outs, depth]
+  T const* w;
   T const* bias;  // [groups * outs], or null
   T* y;
   image_strides at_x, at_y;
   std::int64_t bias_stride;
   int images, groups, ins, outs;
-  int depth;  // taps * ins, rounded up to a multiple of 8
   cuda_conv_axis h, w_axis;
 
-  NEAP_HD int taps() const { return h.taps * w_axis.taps; }
   NEAP_HD std::int64_t pixels() const { return std::int64_t{images} * h.out * w_axis.out; }
 };
 
@@ -105,12 +92,6 @@ struct conv_pixel {
     return {static_cast<int>(p / plane), static_cast<int>(in_plane / static_cast<unsigned>(columns)),
             static_cast<int>(in_plane % static_cast<unsigned>(columns))};
   }
-  NEAP_HD void advance(int rows, int columns) {
-    if (++column < columns) return;
-    column = 0;
-    if (++row < rows) return;
-    row = 0, ++image;
-  }
 };
 
 /// Where a filter's elements lie, seen as [group, out, in, row, column] of a correlation.
@@ -118,47 +99,7 @@ struct filter_strides {
   std::int64_t group, out, in, row, column;
 };
 
-/// Packs a filter as [groups, outs, depth], zeros at the end of a row: a row each.
-template <class T>
-struct pack_filter {
-  static constexpr bool splits = true;
-  T const* w;
-  T* to;
-  filter_strides at;
-  int outs, ins, depth;
-  cuda_conv_axis h, w_axis;
-
-  template <class Block>
-  NEAP_HD void operator()(Block& block) const {
-    T const* const from = w + block.id / outs * at.group + block.id % outs * at.out;
-    T* const row = to + block.id * depth;
-    block.each(depth, [=, *this](std::int64_t k) {
-      int const tap = static_cast<int>(k) / ins, in = static_cast<int>(k) % ins;
-      bool const inside = tap < h.taps * w_axis.taps;
-      int const i = inside ? h.first_tap + tap / w_axis.taps * h.tap_stride : 0,
-                j = inside ? w_axis.first_tap + tap % w_axis.taps * w_axis.tap_stride : 0;
-      row[k] = inside ? from[in * at.in + i * at.row + j * at.column] : convert<T>(compute_t<T>(0));
-    });
-  }
-};
-
-/// Tensor cores; tiles of `outs` and pixels.
-template <class T, int Side>
-struct correlate_by_tensor_cores : tensor_core_block<Side> {
-  correlation_operands<T> p;
-#if defined(__CUDACC__)
-  __device__ void operator()(unsigned char* shared) const;
-#endif
-};
-template <class T, int Side>
-struct correlate_by_fma : fma_block<T, Side> {
-  correlation_operands<T> p;
-#if defined(__CUDACC__)
-  __device__ void operator()(unsigned char* shared) const;
-#endif
-};
-
-/// A thread a pixel: for groups of few channels. `w` is not packed. A plane of y each.
+/// A thread a pixel. A plane of y each.
 template <class T>
 struct correlate_directly {
   static constexpr bool splits = true;
@@ -196,55 +137,37 @@ struct correlate_directly {
   }
 };
 
-/// A weight's gradient as its kernels take it: product.a is dy, product.b is x, product.y is dw, of each group.
+/// A tap of an input channel of an output channel each.
 template <class T>
-struct weight_gradient_operands {
-  gemm_operands<T> product;  // m: outs, n: ins * taps, k: pixels; packs_a, packs_b: 8 pixels can be read at once
-  image_strides at_x, at_dy;
-  int ins;
-  cuda_conv_axis h, w_axis;
-};
-template <class T, int Side>
-struct weight_gradient_by_tensor_cores : tensor_core_block<Side> {
-  weight_gradient_operands<T> p;
-#if defined(__CUDACC__)
-  __device__ void operator()(unsigned char* shared) const;
-#endif
-};
-template <class T, int Side>
-struct weight_gradient_by_fma : fma_block<T, Side> {
-  weight_gradient_operands<T> p;
-#if defined(__CUDACC__)
-  __device__ void operator()(unsigned char* shared) const;
-#endif
-};
-
-/// Of groups of one channel: a tap of an output channel each.
-template <class T>
-struct depthwise_weight_gradient {
+struct convolve_weight_gradient {
   using C = compute_t<T>;
-  weight_gradient_operands<T> p;
-  int outs;  // of a group
+  T const* x;
+  T const* dy;
+  T* dw;
+  image_strides at_x, at_dy;
+  int outs, ins;  // of a group
+  cuda_conv_axis h, w_axis;
+  std::int64_t pixels;
 
   template <class Block>
   NEAP_HD void operator()(Block& block) const {
-    int const taps = p.h.taps * p.w_axis.taps, channel = static_cast<int>(block.id / taps),
-              tap = static_cast<int>(block.id % taps);
-    int const down = tap / p.w_axis.taps * p.h.tap_step + p.h.base,
-              right = tap % p.w_axis.taps * p.w_axis.tap_step + p.w_axis.base;
-    T const* const dy = p.product.a + channel * p.at_dy.channel;
-    T const* const x = p.product.b + channel / outs * p.at_x.channel;
+    int const taps = h.taps * w_axis.taps;
+    std::int64_t const filter = block.id / taps, channel = filter / ins;
+    int const tap = static_cast<int>(block.id % taps), down = tap / w_axis.taps * h.tap_step + h.base,
+              right = tap % w_axis.taps * w_axis.tap_step + w_axis.base;
+    T const* const g = dy + channel * at_dy.channel;
+    T const* const from = x + (channel / outs * ins + filter % ins) * at_x.channel;
     C const sum = block.reduce_each(
-        p.product.plan.each.k, C(0),
+        pixels, C(0),
         [=, *this](std::int64_t pixel) {
-          conv_pixel const at = conv_pixel::of(pixel, p.h.out, p.w_axis.out);
-          int const row = at.row * p.h.step + down, column = at.column * p.w_axis.step + right;
-          if (row < 0 || row >= p.h.in || column < 0 || column >= p.w_axis.in) return C(0);
-          return static_cast<C>(dy[at.image * p.at_dy.image + at.row * p.at_dy.row + at.column * p.at_dy.column]) *
-                 static_cast<C>(x[at.image * p.at_x.image + row * p.at_x.row + column * p.at_x.column]);
+          conv_pixel const at = conv_pixel::of(pixel, h.out, w_axis.out);
+          int const row = at.row * h.step + down, column = at.column * w_axis.step + right;
+          if (row < 0 || row >= h.in || column < 0 || column >= w_axis.in) return C(0);
+          return static_cast<C>(g[at.image * at_dy.image + at.row * at_dy.row + at.column * at_dy.column]) *
+                 static_cast<C>(from[at.image * at_x.image + row * at_x.row + column * at_x.column]);
         },
         [](C a, C b) { return a + b; });
-    T* const to = p.product.y + block.id;
+    T* const to = dw + block.id;
     block.once([=] { *to = convert<T>(sum); });
   }
 };
@@ -259,13 +182,11 @@ inline void check_counts(char const* what, std::initializer_list<std::int64_t> c
 struct cuda_conv {
   conv2d_extents e;
   conv2d_options o;
-  int forced_side = 0;  // of tiles, for tests; 0: the rule's
 
   cuda_conv(shape const& x, shape const& w, conv2d_options const& options)
       : e(conv2d_extents::of(x, w, options)),
         o(options) {}
 
-  bool one_channel() const { return e.cg == 1 && e.groups > 1; }
   /// Whether it is a product of matrices: one tap between images whose planes are dense, of a size that tiles fit.
   bool is_product(tensor_ref const& from, tensor_ref const& w, tensor_ref const& to, bool bias) const {
     using pair = std::array<std::int64_t, 2>;
@@ -284,10 +205,6 @@ struct cuda_conv {
     return {w.data, w.element, {w.dims[0], w.dims[1]}, {w.strides[0], w.strides[1]}};
   }
 
-  static int depth(std::int64_t taps, std::int64_t ins) { return static_cast<int>((taps * ins + 7) / 8 * 8); }
-  bytes_t packed_bytes(std::int64_t ins, std::int64_t outs, std::int64_t taps, dtype t) const {
-    return e.groups * outs * depth(taps, ins) * size_of(t);
-  }
   cuda_conv_axis rows() const {
     return cuda_conv_axis::forward(e.h, e.oh, e.kh, o.stride[0], o.padding[0], o.dilation[0]);
   }
@@ -300,28 +217,6 @@ struct cuda_conv {
   cuda_conv_axis columns_backward(std::int64_t cls) const {
     return cuda_conv_axis::backward(e.w, e.ow, e.kw, o.stride[1], o.padding[1], o.dilation[1], cls);
   }
-  /// The tiles of a correlation: large ones, if there are enough of them for half a device.
-  int side_of(std::int64_t outs, std::int64_t pixels, dtype t) const {
-    if (forced_side > 0) return forced_side;
-    constexpr std::int64_t enough_tiles = 80;
-    bool const many = (outs + 127) / 128 * ((pixels + 127) / 128) * e.groups >= enough_tiles;
-    return t != dtype::f64 && outs > 64 && many ? 128 : 64;
-  }
-  /// The product of the weight's gradient, and how it is cut. f32 and f64 have tiles of 64 only.
-  gemm_shape gradient_product() const {
-    return gemm_shape::dense(e.og, e.cg * e.kh * e.kw, e.n * e.oh * e.ow, false, true);
-  }
-  cuda_gemm_tiling gradient_tiling(dtype t) const {
-    auto const s = gradient_product();
-    auto tiling = cuda_gemm_tiling::of(s.m, s.n, s.k, e.groups, t);
-    if (forced_side > 0) tiling.side = forced_side;
-    if (size_of(t) > 2) tiling.side = 64;
-    return tiling;
-  }
-  bytes_t gradient_scratch(dtype t) const {
-    auto const s = gradient_product();
-    return one_channel() ? 0 : cuda_gemm_scratch(gradient_tiling(t), s.m, s.n, e.groups, t);
-  }
 };
 
 inline bytes_t conv_forward_scratch(tensor_ref const& x, tensor_ref const& w, tensor_ref const& y, bool bias,
@@ -329,93 +224,37 @@ inline bytes_t conv_forward_scratch(tensor_ref const& x, tensor_ref const& w, te
   cuda_conv const c(x.dims, w.dims, o);
   if (c.is_product(x, w, y, bias))
     return gemm_scratch(matmul_plan::of(c.matrix(w), c.planes(x), c.planes(y), {}), x.element);
-  return c.one_channel() ? 0 : c.packed_bytes(c.e.cg, c.e.og, c.e.kh * c.e.kw, x.element);
+  return 0;
 }
 inline bytes_t conv_input_gradient_scratch(tensor_ref const& dy, tensor_ref const& w, tensor_ref const& dx,
                                            conv2d_options const& o) {
   cuda_conv const c(dx.dims, w.dims, o);
   if (c.is_product(dy, w, dx, false))
     return gemm_scratch(matmul_plan::of(c.matrix(w), c.planes(dy), c.planes(dx), {true, false, false}), dy.element);
-  return c.one_channel() ? 0 : c.packed_bytes(c.e.og, c.e.cg, c.e.kh * c.e.kw, dy.element);
-}
-inline bytes_t conv_weight_gradient_scratch(shape const& x, shape const& w, dtype t, conv2d_options const& o) {
-  return cuda_conv(x, w, o).gradient_scratch(t);
+  return 0;
 }
 
 template <class T, class B>
-void correlate(B& b, cuda_conv const& c, correlation_operands<T> p, filter_strides const& at) {
+void correlate(B& b, correlation_operands<T> const& p, filter_strides const& at) {
   std::int64_t const pixels = p.pixels();
-  check_counts("conv2d", {pixels, std::int64_t{p.taps()} * p.ins, std::int64_t{p.h.in} * p.w_axis.in});
+  check_counts("conv2d", {pixels, std::int64_t{p.h.taps} * p.w_axis.taps * p.ins, std::int64_t{p.h.in} * p.w_axis.in});
   if (pixels == 0 || p.outs == 0 || p.groups == 0) return;
-  if (c.one_channel())
-    return b.launch(std::int64_t{p.images} * p.groups * p.outs, correlate_directly<T>{p, at},
-                    std::int64_t{p.h.out} * p.w_axis.out);
-  p.depth = cuda_conv::depth(p.taps(), p.ins);
-  T* const packed = static_cast<T*>(
-      b.scratch(std::max<bytes_t>(std::int64_t{p.groups} * p.outs * p.depth * static_cast<bytes_t>(sizeof(T)), 1)));
-  b.launch(std::int64_t{p.groups} * p.outs, pack_filter<T>{p.w, packed, at, p.outs, p.ins, p.depth, p.h, p.w_axis},
-           p.depth);
-  p.w = packed;
-  auto const go = [&](auto const& kernel, int side) {
-    b.launch_blocks((p.outs + side - 1) / side * ((pixels + side - 1) / side) * p.groups, kernel);
-  };
-  bool const large = c.side_of(p.outs, pixels, dtype_of<T>) == 128;
-  if constexpr (sizeof(T) == 2) {
-    if (large) go(correlate_by_tensor_cores<T, 128>{{}, p}, 128);
-    else go(correlate_by_tensor_cores<T, 64>{{}, p}, 64);
-  } else if constexpr (sizeof(T) == 4) {
-    if (large) go(correlate_by_fma<T, 128>{{}, p}, 128);
-    else go(correlate_by_fma<T, 64>{{}, p}, 64);
-  } else {
-    go(correlate_by_fma<T, 64>{{}, p}, 64);
-  }
+  b.launch(std::int64_t{p.images} * p.groups * p.outs, correlate_directly<T>{p, at},
+           std::int64_t{p.h.out} * p.w_axis.out);
 }
 
 template <class T, class B>
 void run_weight_gradient(B& b, cuda_conv const& c, tensor_ref const& x, tensor_ref const& dy, tensor_ref const& dw) {
-  auto const s = c.gradient_product();
-  check_counts("conv2d_weight_gradient", {s.k, s.n, c.e.h * c.e.w});
-  if (s.m == 0 || s.n == 0 || c.e.groups == 0) return;
-  matmul_plan plan;
-  plan.each = s;
-  plan.batches = c.e.groups;
-  plan.batch_rank = 1;
-  plan.batch[0] = c.e.groups;
-  plan.stride_y[0] = s.m * s.n;
-  auto const packs = [&](tensor_ref const& t) {
-    constexpr int length = 16 / int{sizeof(T)};
-    std::int64_t const strides[] = {t.strides[0], t.strides[1]};
-    return t.strides[3] == 1 && t.strides[2] == t.dims[3] && t.dims[2] * t.dims[3] % length == 0 &&
-           begins_at_multiples(t.data, 16, sizeof(T), 0, 2, strides);
-  };
-  using pair = std::array<std::int64_t, 2>;
-  bool const one_tap = c.e.kh == 1 && c.e.kw == 1 && c.o.stride == pair{1, 1} && c.o.padding == pair{0, 0};
-  auto const tiling = c.gradient_tiling(dy.element);
-  bytes_t const bytes = c.gradient_scratch(dy.element);
-  weight_gradient_operands<T> const p{{dy.template as<T const>(), x.template as<T const>(), dw.template as<T>(),
-                                       bytes > 0 ? static_cast<compute_t<T>*>(b.scratch(bytes)) : nullptr, 1, 0, plan,
-                                       tiling, packs(dy), one_tap && packs(x), s.n % 2 == 0, s.n * sizeof(T) % 16 == 0},
-                                      image_strides::of(x),
-                                      image_strides::of(dy),
-                                      static_cast<int>(c.e.cg),
-                                      c.rows(),
-                                      c.columns()};
-  if (c.one_channel())
-    return b.launch(c.e.groups * s.m * s.n, depthwise_weight_gradient<T>{p, static_cast<int>(c.e.og)}, s.k);
-  std::int64_t const side = tiling.side,
-                     blocks = (s.m + side - 1) / side * ((s.n + side - 1) / side) * tiling.k_parts * c.e.groups;
-  if constexpr (sizeof(T) == 2) {
-    if (side == 128) b.launch_blocks(blocks, weight_gradient_by_tensor_cores<T, 128>{{}, p});
-    else b.launch_blocks(blocks, weight_gradient_by_tensor_cores<T, 64>{{}, p});
-  } else {
-    b.launch_blocks(blocks, weight_gradient_by_fma<T, 64>{{}, p});
-  }
-  if (tiling.k_parts > 1) b.launch(plan.batches * s.m, add_gemm_parts<T>{p.product}, s.n);
+  auto const& e = c.e;
+  std::int64_t const pixels = e.n * e.oh * e.ow, filter = e.cg * e.kh * e.kw;
+  check_counts("conv2d_weight_gradient", {pixels, filter, e.h * e.w});
+  if (e.o == 0 || filter == 0) return;
+  b.launch(e.o * filter,
+           convolve_weight_gradient<T>{x.as<T const>(), dy.as<T const>(), dw.as<T>(), image_strides::of(x),
+                                       image_strides::of(dy), static_cast<int>(e.og), static_cast<int>(e.cg), c.rows(),
+                                       c.columns(), pixels},
+           pixels);
 }
-
-}  // namespace detail
-
-namespace detail {
 
 /// A part of a convolution as a library takes it; x, w and y are tensors or gradients to them.
 inline cuda_convolution convolution_of(convolution_part part, tensor_ref const& x, tensor_ref const& w,
@@ -510,9 +349,9 @@ void run_conv2d(B& b, cuda_conv const& c, tensor_ref const& x, tensor_ref const&
     auto const i = [](std::int64_t n) { return static_cast<int>(n); };
     auto const& s = w.strides;
     correlate<T>(
-        b, c,
+        b,
         {x.as<T const>(), w.as<T const>(), bias.as<T const>(), y.as<T>(), image_strides::of(x), image_strides::of(y),
-         bias.rank() ? bias.strides[0] : 0, i(c.e.n), i(c.e.groups), i(c.e.cg), i(c.e.og), 0, c.rows(), c.columns()},
+         bias.rank() ? bias.strides[0] : 0, i(c.e.n), i(c.e.groups), i(c.e.cg), i(c.e.og), c.rows(), c.columns()},
         {c.e.og * s[0], s[0], s[1], s[2], s[3]});
   });
 }
@@ -528,9 +367,9 @@ void run_input_gradient(B& b, cuda_conv const& c, tensor_ref const& dy, tensor_r
     for (std::int64_t row = 0; row < c.o.stride[0]; ++row)
       for (std::int64_t column = 0; column < c.o.stride[1]; ++column)
         correlate<T>(
-            b, c,
+            b,
             {dy.as<T const>(), w.as<T const>(), nullptr, dx.as<T>(), image_strides::of(dy), image_strides::of(dx), 0,
-             i(c.e.n), i(c.e.groups), i(c.e.og), i(c.e.cg), 0, c.rows_backward(row), c.columns_backward(column)},
+             i(c.e.n), i(c.e.groups), i(c.e.og), i(c.e.cg), c.rows_backward(row), c.columns_backward(column)},
             {c.e.og * s[0], s[1], s[0], s[2], s[3]});
   });
 }
@@ -587,10 +426,7 @@ inline bytes_t device_scratch(conv2d_grad_input const& op, work_context const& c
   return neap::detail::conv_input_gradient_scratch(detail::unplaced(c.in[0]), detail::unplaced(c.in[1]),
                                                    detail::unplaced(c.out[0]), detail::options_of(op));
 }
-inline bytes_t device_scratch(conv2d_grad_weight const& op, work_context const& c) {
-  return neap::detail::conv_weight_gradient_scratch(c.in[0].type.dims, c.out[0].type.dims, c.in[0].type.element,
-                                                    detail::options_of(op));
-}
+inline bytes_t device_scratch(conv2d_grad_weight const&, work_context const&) { return 0; }
 /// Of our own kernel or the backend's library, whichever takes more: where operands lie decides between them.
 template <device_backend B>
 bytes_t device_scratch(B& b, conv2d const& op, work_context const& c) {

@@ -14,11 +14,11 @@
 namespace neap { inline namespace v0 {
 
 namespace detail {
-inline cuda_gemm_tiling tiling_of(matmul_plan const& p, dtype element) {
-  return cuda_gemm_tiling::of(p.each.m, p.each.n, p.each.k, p.batches, element);
+inline cuda_gemm_tiling tiling_of(matmul_plan const& p) {
+  return cuda_gemm_tiling::of(p.each.m, p.each.n, p.each.k, p.batches);
 }
 inline bytes_t gemm_scratch(matmul_plan const& p, dtype element) {
-  return cuda_gemm_scratch(tiling_of(p, element), p.each.m, p.each.n, p.batches, element);
+  return cuda_gemm_scratch(tiling_of(p), p.each.m, p.each.n, p.batches, element);
 }
 
 /// The largest power of two up to 16 that divides the addresses p, p + stride, ...
@@ -46,13 +46,6 @@ cuda_library_way way_of(B& backend, matmul_plan const& plan, dtype element, void
       return plan.batch_rank <= 1 ? library->way(product_of(plan, element, a, b, y))
                                   : cuda_library_way{false, "batches lie along more than one axis"};
   return {false, "the backend has no product library"};
-}
-
-/// Whether f32 products may take tensor cores.
-template <class B>
-bool allows_tf32(B const& backend) {
-  if constexpr (requires { backend.allows_tf32(); }) return backend.allows_tf32();
-  else return false;
 }
 
 template <class B>
@@ -86,7 +79,7 @@ void matmul(B& backend, tensor_ref const& a, tensor_ref const& b, tensor_ref con
     throw_error(
         {"matmul: element types differ, ", name_of(a.element), " x ", name_of(b.element), " -> ", name_of(y.element)});
   auto const p = detail::matmul_plan::of(a, b, y, o);
-  detail::make_product(backend, p, detail::tiling_of(p, y.element), y.element, a.data, b.data, y.data, o.accumulate);
+  detail::make_product(backend, p, detail::tiling_of(p), y.element, a.data, b.data, y.data, o.accumulate);
 }
 
 }}  // namespace neap::v0
@@ -108,7 +101,7 @@ template <class Update>
 bytes_t device_scratch(matmul_update<Update> const& op, work_context const& c) {
   auto const s = op.product().shape_of(c.in[1], c.in[2]);
   auto const element = c.in[1].type.element;
-  return cuda_gemm_scratch(cuda_gemm_tiling::of(s.m, s.n, s.k, 1, element), s.m, s.n, 1, element);
+  return cuda_gemm_scratch(cuda_gemm_tiling::of(s.m, s.n, s.k, 1), s.m, s.n, 1, element);
 }
 /// The parts of a gradient are cut into tiles as the whole is: they have its bits. A library would not promise that, and
 /// makes gradients of one part alone.
@@ -119,7 +112,7 @@ void run(B& b, matmul_update<Update> const& op, kernel_arguments const& a) {
   product.for_each_part(
       a,
       [&](gemm_shape const& s, gemm_parts const& cut, std::int64_t i) {
-        auto const tiling = cuda_gemm_tiling::of(s.m, s.n, s.k, 1, element);
+        auto const tiling = cuda_gemm_tiling::of(s.m, s.n, s.k, 1);
         bytes_t const size = size_of(element);
         std::int64_t const begin = cut.begin(i);
         neap::detail::matmul_plan p;
@@ -131,8 +124,7 @@ void run(B& b, matmul_update<Update> const& op, kernel_arguments const& a) {
         else right += begin * (s.transpose_b ? s.ldb : 1) * size;
         if (cut.count == 1) return neap::detail::make_product(b, p, tiling, element, left, right, a.workspace, false);
         bytes_t const bytes = cuda_gemm_scratch(tiling, p.each.m, p.each.n, 1, element);
-        cuda_gemm(b, p, tiling, element, left, right, a.workspace, 1, 0, bytes > 0 ? b.scratch(bytes) : nullptr,
-                  neap::detail::allows_tf32(b));
+        cuda_gemm(b, p, tiling, element, left, right, a.workspace, 1, 0, bytes > 0 ? b.scratch(bytes) : nullptr);
       },
       [&](kernel_arguments const& part) { run(b, op.update, part); });
 }

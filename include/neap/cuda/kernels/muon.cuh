@@ -63,7 +63,7 @@ struct plus_number {
 inline bytes_t muon_device_scratch(muon_shape const& s, dtype element) {
   bytes_t most = 0;
   for (gemm_shape const& p : {s.gram(), s.square(), s.product()})
-    most = std::max(most, cuda_gemm_scratch(cuda_gemm_tiling::of(p.m, p.n, p.k, 1, element), p.m, p.n, 1, element));
+    most = std::max(most, cuda_gemm_scratch(cuda_gemm_tiling::of(p.m, p.n, p.k, 1), p.m, p.n, 1, element));
   return most;
 }
 
@@ -76,7 +76,7 @@ std::byte* orthogonalise_on_device(B& b, muon_shape const& s, dtype element, std
   auto const product = [&](gemm_shape const& shape, std::byte const* left, std::byte const* right, std::byte* y) {
     matmul_plan p;
     p.each = shape;
-    make_product(b, p, cuda_gemm_tiling::of(shape.m, shape.n, shape.k, 1, element), element, left, right, y, false);
+    make_product(b, p, cuda_gemm_tiling::of(shape.m, shape.n, shape.k, 1), element, left, right, y, false);
   };
   std::byte *x = workspace + at.x,
             *y = workspace + at.other, *const gram = workspace + at.gram, *const square = workspace + at.square;
