@@ -193,10 +193,10 @@ void recording(std::size_t size) {
     detail::recorder rec(begin, tape, log);
     tensor y = program();
     if (builds) {
-      detail::captured_program p;
-      p.result.push_back(rec.leave(y));
+      detail::captured_path p;
+      p.end.result.push_back(rec.leave(y));
       rec.finish(p, {});
-      require(p.program.op_count() == size, "recorded graph");
+      require(p.stages.front().program.op_count() == size, "recorded graph");
     }
     rec.stop();
     return y;

@@ -14,7 +14,7 @@
 #pragma once
 
 #include <neap/capture/argument_state.hpp>
-#include <neap/capture/captured_program.hpp>
+#include <neap/capture/captured_path.hpp>
 #include <neap/capture/host_function.hpp>
 #include <neap/capture/operator_log.hpp>
 #include <neap/capture/scalar_listener.hpp>
@@ -50,10 +50,6 @@ inline bool are_alike(tensor const& a, tensor const& b) {
   return a.storage() == b.storage() && a.layout() == b.layout() && !m.facets && !n.facets &&
          m.wants_gradient == n.wants_gradient && m.though_frozen == n.though_frozen && m.of_gradient == n.of_gradient;
 }
-
-/// What the host has read of tensors in this call, and what its functions gave: the tracked scalars after those of the
-/// beginning, in their order.
-using known_reads = std::vector<std::uint64_t>;
 
 /// Ends a recording without data that needs an element which was not read yet, or an object that is not complete.
 struct recording_ends {};
@@ -398,13 +394,13 @@ class recorder final : public computation_listener,
     know_before(t.storage()), add_entry(origin::argument, number, t.storage()->type());
   }
   /// What the call leaves in containers.
-  void leave_containers(captured_program& p) {
+  void leave_containers(captured_end& p) {
     for (auto const& r : containers_) {
       if (!r->is_written) continue;
-      captured_program::container_write w;
+      captured_end::container_write w;
       w.cell = r->cell, w.is_whole = r->is_whole, w.from_front = r->from_front, w.from_back = r->from_back;
       auto const add = [&](container_record::item const& x, std::uint64_t now, std::uint64_t place) {
-        captured_program::container_write::item to;
+        captured_end::container_write::item to;
         to.place = place, to.is_kept = x.is_entry, to.is_erased = x.is_erased;
         if (x.is_entry) to.from = x.place;
         if (!x.is_entry && !x.is_erased) {
@@ -419,7 +415,6 @@ class recorder final : public computation_listener,
       for (std::size_t k = 0; k < r->items.size(); ++k) add(r->items[k], first + k, k);
       p.containers.push_back(std::move(w));
     }
-    p.elements = elements_;
   }
 
   // ------------------------------------------------------------------ the end
@@ -513,7 +508,7 @@ class recorder final : public computation_listener,
   }
   /// What the exception that ends a call without data carries of the tensors that it has made: storages that live on where
   /// all else has let them go. Their tensors have no history from then on.
-  void keep_thrown(captured_program& p) {
+  void keep_thrown(captured_end& p) {
     for (auto made = nodes_made_.rbegin(); made != nodes_made_.rend(); ++made) {
       auto const n = made->lock();
       if (!n || !n->facets) continue;
@@ -563,7 +558,7 @@ class recorder final : public computation_listener,
   std::vector<captured_stage> const& stages() const { return stages_; }
 
   /// The stages; what is left behind has been given to leave() before. `also_kept`: rows that stages keep besides.
-  void finish(captured_program& p, std::vector<std::uint32_t> const& also_kept) {
+  void finish(captured_path& p, std::vector<std::uint32_t> const& also_kept) {
     for (auto const& n : numbers_)
       if (n.is_seen && !n.copy.is_empty() && !is_equal(n)) unusable_ = written_elements;
     if (is_beginning()) stages_.resize(beginning_);
@@ -579,21 +574,8 @@ class recorder final : public computation_listener,
       finish(s, k, kept_in[k]);
       ++k;
     }
-    p.made_rows = std::move(made_);
-    p.rows = size(), p.cell_count = read_cells_;
-    if (auto& s = stages_.front(); !is_beginning() && stages_.size() == 1 && s.reads.empty() && s.effects.empty()) {
-      for (auto const& m : p.made_rows)
-        p.made.push_back(std::ranges::find(s.kept, m.row, &captured_stage::kept_row::row)->value);
-      p.program = std::move(s.program), p.sources = std::move(s.sources), p.constants = std::move(s.constants);
-      p.updated = std::move(s.updated), p.path = std::move(s.path), p.places = std::move(s.places);
-      p.may_throw = s.may_throw;
-      return;
-    }
+    p.end.made = std::move(made_);
     p.stages = std::move(stages_);
-  }
-  /// Whether the host has something to do within the path.
-  bool is_staged() const {
-    return is_beginning() || stages_.size() > 1 || !stages_.front().reads.empty() || !stages_.front().effects.empty();
   }
 
  private:
@@ -1027,13 +1009,13 @@ class recorder final : public computation_listener,
   std::vector<captured_stage> stages_;
   std::vector<branch> branches_;  // under way
   std::vector<std::unique_ptr<container_record>> containers_;
-  std::vector<captured_program::element> elements_;
+  std::vector<captured_stage::element> elements_;
   std::vector<tensor> element_handles_;
   std::vector<std::uint64_t> element_places_;
   number_map by_node_;
   std::uint32_t found_ = 0;  // arguments' tensors and elements in by_node_
   number_map needed_;        // rows, as a set
-  std::vector<captured_program::made_row> made_;
+  std::vector<captured_end::made_row> made_;
   number_map asked_;                   // questions, as a set
   std::vector<std::uint32_t> latest_;  // of each expression, one after the last element read that it depends on
   char const* unusable_ = nullptr;

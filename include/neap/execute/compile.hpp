@@ -182,7 +182,7 @@ class function_calls : public Base {
   template <class... A>
   std::vector<graph> captured(bool keeps, A&&... arguments) {
     if (tracer::active() || computation_listener::active() || host_log::active())
-      throw_error(this->at_, {"capture by shapes: a trace or another capture is under way"});
+      throw_error(this->arena_.at, {"capture by shapes: a trace or another capture is under way"});
     return with_call(
         [&](auto& now) {
           std::vector<graph> all;

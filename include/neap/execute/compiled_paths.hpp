@@ -1,13 +1,12 @@
-// The graphs of a compiled function: what captures add to, under a lock; what is published of it for look-ups, which
-// never changes; and the arguments that each thread has called with, which make its look-ups short and need no lock.
+// The paths of a compiled function: what captures add to, under a lock, and what is published of it for look-ups, which
+// never changes.
 #pragma once
 
-#include <neap/capture/captured_program.hpp>
-#include <neap/capture/known_arguments.hpp>
-#include <neap/core/digest.hpp>
-#include <neap/execute/bound_graph.hpp>
-#include <neap/execute/graph_device.hpp>
-#include <neap/execute/staged_run.hpp>
+#include <neap/capture/argument_state.hpp>
+#include <neap/capture/guard_program.hpp>
+#include <neap/core/number_map.hpp>
+#include <neap/execute/compile_options.hpp>
+#include <neap/execute/planned_path.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -20,30 +19,49 @@
 
 namespace neap { inline namespace v0 { namespace detail {
 
-/// A planned path.
-struct compiled_graph {
-  captured_program captured;                // without its graph
-  std::unique_ptr<bound_graph> run;         // none: no operator, refused, or on a device
-  std::unique_ptr<device_graph> on_device;  // in place of that
-  std::unique_ptr<planned_stage> staged;    // of several stages: in place of all of this
-  std::vector<value_id> sources, made;      // in the plan's terms
-  std::vector<digest> ops;                  // for comparison
-  byte_block scalars;
-  std::shared_ptr<void> result;  // its form, without tensors
-  bool throws_late = false;      // an operator may throw when another has written memory of arguments
-  std::string refused;           // why it has no plan: such calls run eagerly; empty: it has one
-  std::size_t path_count = 1;    // of several stages: how many paths begin with it
-  std::atomic<std::uint64_t> last_used = 0;
-};
-
 /// What look-ups read; captures put another one in its place.
 struct published_paths {
   guard_program guards;
-  std::vector<std::shared_ptr<compiled_graph>> graphs;
+  std::vector<std::shared_ptr<planned_path>> paths;
   expression_tape tape;
 };
 
-/// A text that threads give and read: why calls were missed.
+/// A graph and its plan, after which graphs of other lengths are planned.
+struct planned_before {
+  graph program;
+  plan<graph> planned;
+};
+/// What signatures share that differ in lengths alone (any_length).
+struct length_family {
+  std::string signature;  // without these lengths
+  std::vector<planned_before> plans;
+};
+
+/// All paths that begin with one signature.
+struct compiled_paths {
+  std::string signature;
+  std::shared_ptr<length_family> family;  // null: no length of it may change
+  std::size_t cell_count = 0;             // tracked scalars of the arguments
+  expression_tape tape;                   // those of paths that were dropped stay
+  std::size_t dropped = 0;
+  guard_trie guards;
+  std::vector<std::shared_ptr<planned_path>> paths;
+  std::shared_ptr<published_paths const> published;
+
+  std::size_t count() const {
+    std::size_t n = 0;
+    for (auto const& p : paths) n += p->count;
+    return n;
+  }
+  std::uint64_t last_used() const {
+    std::uint64_t last = 0;
+    for (auto const& p : paths) last = std::max(last, p->last_used.load(std::memory_order_relaxed));
+    return last;
+  }
+  void publish();
+};
+
+/// A text that threads write and read: why calls were missed.
 class shared_text {
  public:
   shared_text& operator=(std::string x) {
@@ -66,182 +84,54 @@ class shared_text {
   std::string text_;
 };
 
-/// A graph and its plan, after which graphs of other lengths are planned.
-struct planned_before {
-  graph program;
-  plan<graph> planned;
-};
-/// What signatures share that differ in lengths alone (any_length).
-struct length_family {
-  std::string signature;  // without these lengths
-  std::vector<planned_before> plans;
-};
-
-/// All paths that begin with one signature.
-struct compiled_paths {
-  std::string signature;
-  std::shared_ptr<length_family> family;  // none: no length of it may change
-  std::size_t cell_count = 0;
-  expression_tape tape;  // those of graphs that were dropped stay
-  std::size_t dropped = 0;
-  guard_trie guards;
-  std::vector<std::shared_ptr<compiled_graph>> graphs;
-  std::shared_ptr<published_paths const> published;
-
-  std::size_t path_count() const {
-    std::size_t n = 0;
-    for (auto const& g : graphs) n += g->path_count;
-    return n;
-  }
-  std::uint64_t last_used() const {
-    std::uint64_t last = 0;
-    for (auto const& g : graphs) last = std::max(last, g->last_used.load(std::memory_order_relaxed));
-    return last;
-  }
-
-  void publish() {
-    std::vector<std::vector<std::uint32_t>> effects;
-    for (auto const& g : graphs) {
-      auto& needed = effects.emplace_back();
-      auto const& c = g->captured;
-      for (auto const& s : c.sources)
-        if (s.what == captured_program::source::kind::scalar) needed.push_back(s.number);
-      for (auto const& w : c.cells) needed.push_back(w.expression);
-      for (auto const& e : c.elements) needed.push_back(e.container), needed.push_back(e.place);
-      for (auto const& w : c.containers)
-        for (auto const& x : w.items) needed.push_back(x.expression);
-      needed.insert(needed.end(), c.result_cells.begin(), c.result_cells.end());
-    }
-    published = std::make_shared<published_paths const>(
-        published_paths{guard_program(tape, guards, effects, cell_count), graphs, tape});
-  }
-};
-
-/// Arguments that a thread has called with, and their paths.
-struct known_call {
-  known_arguments arguments;
-  std::shared_ptr<published_paths const> paths;
-  std::uint64_t key = 0;
-};
-
-/// The known calls of one compiled function on one thread; the least recently used is forgotten first.
-class known_calls {
+/// The paths of all signatures, as many as the options allow.
+class path_store {
  public:
-  static constexpr std::size_t most = 256;
+  explicit path_store(compile_options const& options) : options_(options) {}
 
-  /// Forgets all where captures have published other paths since.
-  void follow(std::uint64_t publications) {
-    if (publications == publications_) return;
-    clear();
-    publications_ = publications;
+  std::size_t count() const { return count_; }
+  std::uint64_t publications() const { return publications_.load(std::memory_order_acquire); }
+  void use(planned_path& p) {
+    if (options_.full == when_full::drop_oldest || !options_.lengths.empty())
+      p.last_used.store(uses_.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
-  void clear() { all_.clear(), by_key_.clear(), last = nullptr; }
-  known_call* find(std::uint64_t key) const {
-    auto const row = by_key_.find(key);
-    return row == number_map::none ? nullptr : all_[row].get();
-  }
-  /// The one of this key, new or again.
-  known_call& renew(std::uint64_t key) {
-    if (auto* known = find(key)) return *known;
-    if (all_.size() == most) forget_oldest();
-    by_key_.add(key, static_cast<std::uint32_t>(all_.size()));
-    all_.push_back(std::make_unique<known_call>());
-    all_.back()->key = key;
-    return *all_.back();
-  }
-  void use(known_call& c) { last = &c, c.arguments.last_used = ++uses_; }
-
-  known_call* last = nullptr;
-  bool is_busy = false;  // a call runs, which may call the function again
-
-  /// While it lives, a call runs.
-  class busy {
-   public:
-    explicit busy(known_calls& c) : calls_(c), before_(std::exchange(c.is_busy, true)) {}
-    busy(busy const&) = delete;
-    busy& operator=(busy const&) = delete;
-    ~busy() { calls_.is_busy = before_; }
-
-   private:
-    known_calls& calls_;
-    bool before_;
-  };
+  /// Those of a signature; null: there are none.
+  std::shared_ptr<compiled_paths> find(std::string const& signature);
+  /// For a signature without paths. `family`: the signature without lengths that may change.
+  std::shared_ptr<compiled_paths> fresh(argument_state const& begin, std::string family) const;
+  /// Another call has these.
+  void set_last(std::shared_ptr<compiled_paths const> p) { last_ = std::move(p); }
+  /// Whether another path of these may be kept.
+  bool has_room(compiled_paths const& of) const;
+  /// The same, after others were dropped if the options say so.
+  bool make_room(compiled_paths const& of);
+  /// Makes another path of these, or the beginning of one, known to look-ups. Of too many lengths of a graph the one that
+  /// was used least recently goes.
+  void publish(std::shared_ptr<compiled_paths> const& to, bool is_fresh);
+  /// Why arguments with this signature have no path yet.
+  std::string other_signature(argument_state const& named) const;
 
  private:
-  /// Half of them, so that it is rare.
-  void forget_oldest() {
-    std::sort(all_.begin(), all_.end(),
-              [](auto const& a, auto const& b) { return a->arguments.last_used > b->arguments.last_used; });
-    all_.resize(most / 2);
-    by_key_.clear();
-    for (std::uint32_t k = 0; k < all_.size(); ++k) by_key_.add(all_[k]->key, k);
-    last = nullptr;
-  }
-  std::vector<std::unique_ptr<known_call>> all_;
-  number_map by_key_;
-  std::uint64_t publications_ = 0, uses_ = 0;
-};
+  void add(std::shared_ptr<compiled_paths> fresh);
+  /// Counts the paths: of several lengths as one.
+  void recount();
+  /// Forgets a signature, with all of its paths.
+  void drop(std::shared_ptr<compiled_paths> const& p);
+  /// Drops the path that was used least recently, with all that begin alike. All of its signature go where most
+  /// expressions are those of paths that were dropped. False: there is none.
+  bool drop_oldest();
 
-/// The known calls of all threads.
-class calls_of_threads {
- public:
-  calls_of_threads() : id_(next_id()) {}
-  calls_of_threads(calls_of_threads const&) = delete;
-  calls_of_threads& operator=(calls_of_threads const&) = delete;
-  ~calls_of_threads() {
-    for (auto const& each : all_)
-      if (auto const c = each.lock()) c->calls.clear(), c->is_over.store(true, std::memory_order_release);
-  }
-  /// Those of this thread. Without a lock but for a thread's first call.
-  known_calls& here() {
-    auto& last = threads_last();
-    if (last.id != id_) last = {id_, &find_here()};
-    return *last.calls;
-  }
-
- private:
-  struct entry {
-    known_calls calls;
-    std::atomic<bool> is_over = false;  // the function is gone
-  };
-  using own = std::vector<std::pair<std::uint64_t, std::shared_ptr<entry>>>;
-  struct last_used {
-    std::uint64_t id;
-    known_calls* calls;
-  };
-  static own& threads_own() {
-    thread_local own mine;
-    return mine;
-  }
-  static last_used& threads_last() {
-    thread_local last_used last{};
-    return last;
-  }
-  known_calls& find_here() {
-    auto& all = threads_own();
-    for (auto const& [id, each] : all)
-      if (id == id_) return each->calls;
-    return add(all);
-  }
-  static std::uint64_t next_id() {
-    static std::atomic<std::uint64_t> last = 0;
-    return last.fetch_add(1, std::memory_order_relaxed) + 1;
-  }
-  known_calls& add(own& t) {
-    std::erase_if(t, [](auto const& e) { return e.second->is_over.load(std::memory_order_acquire); });
-    auto fresh = std::make_shared<entry>();
-    {
-      std::scoped_lock const alone(mutex_);
-      std::erase_if(all_, [](auto const& e) { return e.expired(); });
-      all_.push_back(fresh);
-    }
-    t.emplace_back(id_, fresh);
-    return fresh->calls;
-  }
-
-  std::uint64_t id_;
-  std::mutex mutex_;
-  std::vector<std::weak_ptr<entry>> all_;
+  compile_options const& options_;
+  number_map by_signature_;
+  std::vector<std::shared_ptr<compiled_paths>> all_;
+  std::shared_ptr<compiled_paths const> last_;
+  std::atomic<std::size_t> count_ = 0;
+  std::atomic<std::uint64_t> uses_ = 0;
+  std::atomic<std::uint64_t> publications_ = 1;
 };
 
 }}}  // namespace neap::v0::detail
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/execute/impl/compiled_paths.ipp>
+#endif

@@ -12,11 +12,8 @@
 
 #include <neap/execute/compile.hpp>
 
-#include <cstddef>
-#include <exception>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <source_location>
 #include <utility>
 
@@ -30,43 +27,10 @@ class calls_on_device : public compiled_base {
   static constexpr bool copies_arguments = true;
   using compiled_base::compiled_base;
   bytes_t device_bytes() const {
-    std::scoped_lock const alone(running_);
-    return device_->device_bytes();
+    std::scoped_lock const alone(arena_.running);
+    return arena_.device->device_bytes();
   }
-
- protected:
-  template <class Call>
-  void perform(Call& now);
-
- private:
-  static constexpr std::size_t max_captures = 100000;  // of one call
-
-  /// Captures what is not known of the path, and runs it.
-  void look_up(compiled_call& now, known_calls& calls, bool verifies);
-  /// Runs a path that is not kept: a function of the host has thrown an exception, or the call is refused at its end.
-  void run_once(compiled_call& now, known_calls& calls, turn& alone, std::unique_lock<std::mutex>& lock,
-                std::optional<argument_state>& begun, sizes n, compiled_paths& like, recorded_path path, host_log& log,
-                known_reads& reads);
-  /// Whether the library has refused something: later calls are to state it anew.
-  static bool is_refusal(std::exception_ptr const& thrown);
-  /// No graph stands for the path.
-  [[noreturn]] void refuse(recorded_path const& path) const;
 };
-
-template <class Call>
-void calls_on_device::perform(Call& now) {
-  auto& calls = calls_.here();
-  bool verifies = false;
-  if (auto* const known = known_call_of(now, calls)) {
-    auto const found = graph_of(*known);
-    if (found != guard_program::none && !known->paths->graphs[found]->staged) {
-      verifies = is_next_verified();
-      if (!verifies && !finds_sharing(*known->paths->graphs[found], known->arguments))
-        return hit(now, calls, *known, *known->paths->graphs[found]);
-    }
-  }
-  look_up(now, calls, verifies);
-}
 
 template <class F>
 using device_calls = function_calls<F, calls_on_device>;
@@ -97,7 +61,3 @@ auto compile_for_device(F f, Plan how, std::unique_ptr<graph_device> device, com
 }  // namespace detail
 
 }}  // namespace neap::v0
-
-#if !defined(NEAP_SEPARATE_COMPILATION)
-#include <neap/execute/impl/device_function.ipp>
-#endif

@@ -26,7 +26,9 @@
 #include <neap/execute/impl/arena.ipp>
 #include <neap/execute/impl/batch_runner.ipp>
 #include <neap/execute/impl/compiled_base.ipp>
-#include <neap/execute/impl/device_function.ipp>
+#include <neap/execute/impl/compiled_paths.ipp>
+#include <neap/execute/impl/path_planner.ipp>
+#include <neap/execute/impl/path_run.ipp>
 #include <neap/execute/impl/plan_like.ipp>
 #include <neap/execute/impl/spill_file.ipp>
 #include <neap/execute/trainer.hpp>

@@ -31,7 +31,7 @@ namespace neap { inline namespace v0 { namespace detail {
 struct tensor_origin {
   enum class kind : std::uint8_t { none, argument, memory_of_argument, made };
   kind what = kind::none;
-  std::uint32_t number = 0;  // of the argument's tensor, or in captured_program::made
+  std::uint32_t number = 0;  // of the argument's tensor, or in captured_end::made
   tensor_layout layout{};    // in that memory; of an argument's, its offset is from the argument's
   bool wants_gradient = false, though_frozen = false, of_gradient = false, of_compiled = false;
 
@@ -150,11 +150,13 @@ struct captured_stage {
   std::vector<element_read> reads;
   std::vector<host_call> effects;
   std::vector<host_call> external;  // none or one
+
+  /// Whether the host has something to do at its end.
+  bool needs_host() const { return !reads.empty() || !effects.empty() || !external.empty(); }
 };
 
-struct captured_program {
-  using source = captured_stage::source;
-  using element = captured_stage::element;
+/// What a call leaves behind at the end of its path.
+struct captured_end {
   struct tensor_write {
     std::uint32_t to;
     tensor_origin from;
@@ -189,46 +191,41 @@ struct captured_program {
     made_as as{};
     friend bool operator==(made_row const&, made_row const&) = default;
   };
-
   /// Memory of an exception's tensor, which the call gives its data.
   struct thrown_storage {
     std::shared_ptr<tensor_storage> to;
     std::uint32_t made;
   };
 
-  // Of a path of one stage without host work; else that is in `stages`.
-  op_graph program;
-  std::vector<source> sources;
-  std::vector<tensor> constants;             // data of the program, copied
-  std::vector<value_id> made;                // kept: whole storages that the call leaves behind
-  std::vector<std::uint32_t> updated;        // tensors of arguments whose memory operators write
-  std::vector<guard> path;                   // of all stages, where there are several
-  std::vector<std::source_location> places;  // of ops
-  bool may_throw = false;                    // an operator checks numbers that it reads
-
-  // What the call leaves behind.
   std::vector<tensor_write> tensors;
   std::vector<cell_write> cells;
   std::vector<plain_write> plains;
   std::vector<container_write> containers;
-  std::vector<element> elements;  // of all stages
   std::vector<tensor_origin> result;
   std::vector<std::uint32_t> result_cells;      // expressions
   std::string result_bytes;                     // plain values and structure
+  std::vector<made_row> made;                   // whole storages
   std::exception_ptr thrown;                    // on a device: what the call ends by in place of a result
   std::vector<thrown_storage> thrown_storages;  // by that
 
-  std::vector<captured_stage> stages;  // none: one without host work
-  std::vector<made_row> made_rows;     // as `made`, in terms of rows
-  std::uint32_t rows = 0;              // how many storages it makes
-  std::uint32_t cell_count = 0;        // tracked scalars at the beginning, and what was read since
+  friend bool operator==(captured_end const& a, captured_end const& b) {
+    return a.tensors == b.tensors && a.cells == b.cells && a.plains == b.plains && a.containers == b.containers &&
+           a.result == b.result && a.result_cells == b.result_cells && a.result_bytes == b.result_bytes &&
+           a.made == b.made && !a.thrown == !b.thrown;
+  }
+};
 
-  /// Whether a run leaves anything in the arguments beside what its operators write.
-  bool has_effects() const { return !tensors.empty() || !cells.empty() || !plains.empty() || !containers.empty(); }
+/// What the host has read of tensors in a call, and what its functions returned: the tracked scalars after those of the
+/// beginning, in their order.
+using known_reads = std::vector<std::uint64_t>;
+
+struct captured_path {
+  std::vector<captured_stage> stages;
+  captured_end end;  // unless the path is the beginning of one
 };
 
 /// Gives what an exception carries its data; `made` has the storages that the call made.
-inline void fill_thrown(captured_program const& c, std::vector<std::shared_ptr<tensor_storage>> const& made) {
+inline void fill_thrown(captured_end const& c, std::vector<std::shared_ptr<tensor_storage>> const& made) {
   for (auto const& x : c.thrown_storages)
     if (auto const bytes = static_cast<std::size_t>(x.to->bytes()); bytes > 0)
       std::memcpy(x.to->data_to_overwrite(), made[x.made]->data(), bytes);
@@ -236,8 +233,7 @@ inline void fill_thrown(captured_program const& c, std::vector<std::shared_ptr<t
 
 /// What a path does to a container. `tensor_of(origin)` and `value_of(expression)` give what the call has made.
 template <class TensorOf, class ValueOf>
-container_change change_of(captured_program::container_write const& w, TensorOf const& tensor_of,
-                           ValueOf const& value_of) {
+container_change change_of(captured_end::container_write const& w, TensorOf const& tensor_of, ValueOf const& value_of) {
   container_change change;
   change.is_whole = w.is_whole, change.replaced = w.replaced;
   change.from_front = w.from_front, change.from_back = w.from_back;
