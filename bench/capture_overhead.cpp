@@ -188,6 +188,7 @@ void recording(std::size_t size) {
   auto const record = [&](bool builds) {
     detail::argument_state begin;
     begin.visit(x);
+    begin.ask_places(true);
     detail::expression_tape tape;
     detail::host_log log;
     detail::recorder rec(begin, tape, log);

@@ -26,12 +26,12 @@ run program(std::uint64_t seed, expression_tape& tape, std::vector<std::uint64_t
   run r{};
   random_stream draw(seed, 5);
   expression_values values(tape, cells);
-  std::vector<std::uint32_t> have{tape.cell(0), tape.cell(1), tape.constant(3)};
+  std::vector<std::uint32_t> have{tape.scalar(0), tape.scalar(1), tape.constant(3)};
   auto const number = [&](std::uint32_t n) { return draw.below(n); };
   auto const of = [&](std::uint32_t k) { return expression_values(tape, cells)(k); };
   for (int depth = 0; depth < 6; ++depth) {
     auto const a = have[number(static_cast<std::uint32_t>(have.size()))];
-    auto const b = number(3) ? tape.cell(number(static_cast<std::uint32_t>(cells.size()))) : tape.constant(number(4));
+    auto const b = number(3) ? tape.scalar(number(static_cast<std::uint32_t>(cells.size()))) : tape.constant(number(4));
     auto const sum = tape.call(&add, a, b);
     have.push_back(sum);
     if (number(3) == 0) continue;
@@ -72,12 +72,12 @@ TEST_CASE("look-ups take the path of the program, first and again, and compute i
       for (std::uint32_t k = 0; k < paths.size(); ++k) {
         bool same = paths[k].size() == r.path.size();
         for (std::size_t i = 0; same && i < r.path.size(); ++i)
-          same = paths[k][i].question == r.path[i].question && paths[k][i].answer == r.path[i].answer;
+          same = paths[k][i].expr == r.path[i].expr && paths[k][i].value == r.path[i].value;
         if (same) expected = k;
       }
       auto const load = [&] {
         for (std::uint32_t c = 0; c < cells.size(); ++c)
-          if (flat->cell(c) != guard_program::none) values[flat->cell(c)] = cells[c];
+          if (flat->scalar(c) != guard_program::none) values[flat->scalar(c)] = cells[c];
       };
       changed.clear();
       for (std::uint32_t c = 0; c < cells.size(); ++c)
@@ -107,7 +107,7 @@ TEST_CASE("look-ups take the path of the program, first and again, and compute i
 TEST_CASE("a path that contradicts the trie is not added") {
   expression_tape tape;
   guard_trie trie;
-  auto const a = tape.cell(0), b = tape.cell(1);
+  auto const a = tape.scalar(0), b = tape.scalar(1);
   CHECK(trie.add({{a, 1, {}}, {b, 2, {}}}, 0) == 3);
   CHECK(trie.add({{a, 1, {}}, {a, 2, {}}}, 1) == 1);
   CHECK(trie.add({{b, 1, {}}}, 1) == 0);

@@ -24,7 +24,7 @@ class content final : public detail::part_visitor {
     auto const r = dense.ref();
     bytes.append(static_cast<char const*>(r.data), static_cast<std::size_t>(dense.type().bytes()));
   }
-  void cell(void*, void* value, std::size_t n, detail::symbol_mark*) override { plain(value, n); }
+  void scalar(void*, void* value, std::size_t n, detail::symbol_id*) override { plain(value, n); }
   void plain(void* value, std::size_t n) override { bytes.append(static_cast<char const*>(value), n); }
   void text(std::string& x) override { bytes += x; }
   void structure(std::uint64_t n) override { bytes.append(reinterpret_cast<char const*>(&n), sizeof n); }

@@ -24,7 +24,7 @@ class node_list final : public part_visitor {
   void visit(tensor& x) override {
     if (!x.is_empty()) to_->push_back(x.node().get());
   }
-  void cell(void*, void*, std::size_t, symbol_mark*) override {}
+  void scalar(void*, void*, std::size_t, symbol_id*) override {}
   void plain(void*, std::size_t) override {}
   void text(std::string&) override {}
   void structure(std::uint64_t) override {}
@@ -49,11 +49,11 @@ inline bool may_be_window(tensor_storage const& s) { return s.role() == role::ac
 
 class argument_state final : public part_visitor {
  public:
-  struct cell_place {
+  struct scalar_place {
     void* address;
     void* value;
     std::size_t bytes;
-    symbol_mark* mark;
+    symbol_id* symbol;
   };
   struct plain_place {
     void* value;  // the bytes, or the string
@@ -109,10 +109,10 @@ class argument_state final : public part_visitor {
     if (first && s->is_borrowed()) borrowed_.push_back(number);
     if (reach(l) > s->type().count()) unusable = "an argument looks at memory with strides of its own";
   }
-  void cell(void* address, void* value, std::size_t bytes, symbol_mark* mark) override {
+  void scalar(void* address, void* value, std::size_t bytes, symbol_id* symbol) override {
     put_address(address);
-    cells.push_back({address, value, bytes, mark});
-    if (named_) cell_names.push_back(path_);
+    scalars.push_back({address, value, bytes, symbol});
+    if (named_) scalar_names.push_back(path_);
   }
   void plain(void* value, std::size_t bytes) override {
     if (named_) note();
@@ -241,12 +241,12 @@ class argument_state final : public part_visitor {
   std::vector<tensor> handles;       // the tensors themselves, as they were at the walk
   std::vector<memory_state> memory;  // of handles
   std::vector<window> windows;       // of handles, after ask_places()
-  std::vector<cell_place> cells;
+  std::vector<scalar_place> scalars;
   std::vector<plain_place> plains;
   std::string plain_bytes, signature;
   std::string form;  // the structure alone
   std::vector<name_end> names;
-  std::vector<std::string> cell_names, tensor_names;  // of cells, of tensors
+  std::vector<std::string> scalar_names, tensor_names;  // of scalars, of tensors
   bool knows_sharing = false;
   char const* unusable = nullptr;  // why a graph cannot take these arguments
 
@@ -254,7 +254,7 @@ class argument_state final : public part_visitor {
   void note() { names.push_back({signature.size(), path_}); }
   /// Whether an earlier scalar or plain value is the same object, and which.
   void put_address(void const* p) {
-    auto const number = static_cast<std::uint32_t>(cells.size() + plains.size());
+    auto const number = static_cast<std::uint32_t>(scalars.size() + plains.size());
     addresses_.add(p, number);
     put(std::uint64_t{number - addresses_.find(p)});
   }

@@ -1,9 +1,9 @@
-// One path of a compiled function, captured: the graphs of its operators, and what a call leaves behind, all in terms of
-// what it began with (numbers of argument_state, expressions of tracked scalars), so that it serves any arguments of the
-// same signature.
+// One path of a compiled function, captured: the graphs of its operators, and what a call leaves behind, all in terms
+// of what it began with (numbers of argument_state, expressions of tracked scalars), so that it serves any arguments of
+// the same signature.
 //
-// A path is a list of stages. A stage ends where the host needs what the operators so far have computed, or a result of a
-// function of the program, before the path is known:
+// A path is a list of stages. A stage ends where the host needs what the operators so far have computed, or a result of
+// a function of the program, before the path is known:
 //
 //   guards | graph, reads of elements, effects, external function | guards | graph, ... | guards | graph, effects, end
 //
@@ -38,7 +38,7 @@ struct tensor_origin {
   friend bool operator==(tensor_origin const&, tensor_origin const&) = default;
 };
 
-/// The tensor of an origin. `argument(k)` gives an argument's, `made` has the storages that the call made.
+/// The tensor of an origin. `argument(k)` is an argument's, `made` has the storages that the call made.
 template <class Argument>
 tensor tensor_of_origin(tensor_origin const& o, Argument const& argument,
                         std::vector<std::shared_ptr<tensor_storage>> const& made) {
@@ -77,7 +77,7 @@ std::byte* memory_of(Source const& s, tensor const& argument) {
   return s.is_part ? data + (argument.layout().offset - s.within) * size_of(argument.element()) : data;
 }
 /// Whether operators that update `updated` among these sources would read what they write as another source, too.
-/// `storage(k)` gives an argument's.
+/// `storage(k)` is an argument's.
 template <class Sources, class Storage>
 bool is_shared_element(Sources const& sources, std::vector<std::uint32_t> const& updated, Storage const& storage) {
   using kind = std::remove_cvref_t<decltype(sources.front().what)>;
@@ -95,12 +95,12 @@ void write_plain(Place const& to, std::string const& bytes) {
   else std::memcpy(to.value, bytes.data(), bytes.size());
 }
 
-/// Storages that a call makes are numbered in the order of the program: its rows.
+/// Storages that a call makes are numbered in the order of the program; a number stands for one.
 struct captured_stage {
   struct source {
-    /// argument: an argument's tensor. scalar: an expression. constant: data of the program. row: made by an earlier stage.
-    /// external: a tensor of an external function.
-    enum class kind : std::uint8_t { argument, scalar, constant, row, external };
+    /// argument: an argument's tensor. scalar: an expression. constant: data of the program. storage: made by an
+    /// earlier stage. external: a tensor of an external function.
+    enum class kind : std::uint8_t { argument, scalar, constant, storage, external };
     value_id value;
     kind what;
     std::uint32_t number;
@@ -108,26 +108,26 @@ struct captured_stage {
     bool is_part = false;
     std::int64_t within = 0;  // where the argument is in that part
   };
-  struct kept_row {
-    std::uint32_t row;
+  struct kept_storage {
+    std::uint32_t storage;
     value_id value;
     tensor_type type;
   };
   struct element_read {
-    std::uint32_t row;
-    std::int64_t element;  // in the row's order
+    std::uint32_t storage;
+    std::int64_t element;  // in the storage's order
     std::int64_t bytes;    // of one
-    std::uint32_t cell;    // whose value it is from then on
+    std::uint32_t scalar;  // whose value it is from then on
     friend bool operator==(element_read const&, element_read const&) = default;
   };
   struct host_call {
     std::shared_ptr<host_function const> function;
-    std::vector<std::uint32_t> rows;     // tensors
-    std::vector<tensor_type> types;      // theirs
-    std::vector<std::uint32_t> scalars;  // expressions
-    std::uint32_t cell = 0;              // of an external function: whose value the result is, or its type
+    std::vector<std::uint32_t> storages;  // tensors
+    std::vector<tensor_type> types;       // theirs
+    std::vector<std::uint32_t> scalars;   // expressions
+    std::uint32_t result = 0;             // of an external function: the scalar that is its result, or its type
     bool gives_tensor = false;
-    std::uint32_t row = 0;  // of that tensor
+    std::uint32_t storage = 0;  // of that tensor
   };
 
   /// A tensor of a tracked container, which operators read: numbered after the arguments' tensors.
@@ -136,14 +136,14 @@ struct captured_stage {
     friend bool operator==(element const&, element const&) = default;
   };
 
-  std::vector<guard> path;  // asked after the stage before
+  std::vector<guard> path;  // evaluated after the stage before
   bool computes = false;    // has a graph; else its operators are in that of a later stage
   op_graph program;
   std::size_t op_count = 0;  // as recorded; those after them copy what is kept
   std::vector<source> sources;
   std::vector<element> elements;  // that the program has read first in this stage
   std::vector<tensor> constants;
-  std::vector<kept_row> kept;                // of what it made: for later stages, and for the end
+  std::vector<kept_storage> kept;            // of what it made: for later stages, and for the end
   std::vector<std::uint32_t> updated;        // tensors of arguments whose memory operators write
   std::vector<std::source_location> places;  // of ops
   bool may_throw = false;                    // an operator checks numbers that it reads
@@ -162,9 +162,9 @@ struct captured_end {
     tensor_origin from;
     friend bool operator==(tensor_write const&, tensor_write const&) = default;
   };
-  struct cell_write {
-    std::uint32_t cell, expression;
-    friend bool operator==(cell_write const&, cell_write const&) = default;
+  struct scalar_write {
+    std::uint32_t scalar, expression;
+    friend bool operator==(scalar_write const&, scalar_write const&) = default;
   };
   struct plain_write {
     std::uint32_t to;
@@ -179,38 +179,40 @@ struct captured_end {
       std::uint32_t expression = 0;
       friend bool operator==(item const&, item const&) = default;
     };
-    std::uint32_t cell = 0;
+    std::uint32_t scalar = 0;
     bool is_whole = false;
     std::size_t from_front = 0, from_back = 0, replaced = 0;
     std::vector<item> items;  // as container_change has them
     friend bool operator==(container_write const&, container_write const&) = default;
   };
-  struct made_row {
-    std::uint32_t row;
+  struct made_storage {
+    std::uint32_t storage;
     tensor_type type;
     made_as as{};
-    friend bool operator==(made_row const&, made_row const&) = default;
+    friend bool operator==(made_storage const&, made_storage const&) = default;
   };
-  /// Memory of an exception's tensor, which the call gives its data.
+  /// Memory of an exception's tensor, which the call fills.
   struct thrown_storage {
     std::shared_ptr<tensor_storage> to;
     std::uint32_t made;
   };
 
   std::vector<tensor_write> tensors;
-  std::vector<cell_write> cells;
+  std::vector<scalar_write> scalars;
   std::vector<plain_write> plains;
   std::vector<container_write> containers;
   std::vector<tensor_origin> result;
-  std::vector<std::uint32_t> result_cells;      // expressions
+  std::vector<std::uint32_t> result_scalars;    // expressions
   std::string result_bytes;                     // plain values and structure
-  std::vector<made_row> made;                   // whole storages
+  std::vector<made_storage> made;               // whole storages
   std::exception_ptr thrown;                    // on a device: what the call ends by in place of a result
   std::vector<thrown_storage> thrown_storages;  // by that
 
+  /// Whether arguments change, beside what operators write.
+  bool has_effects() const { return !tensors.empty() || !scalars.empty() || !plains.empty() || !containers.empty(); }
   friend bool operator==(captured_end const& a, captured_end const& b) {
-    return a.tensors == b.tensors && a.cells == b.cells && a.plains == b.plains && a.containers == b.containers &&
-           a.result == b.result && a.result_cells == b.result_cells && a.result_bytes == b.result_bytes &&
+    return a.tensors == b.tensors && a.scalars == b.scalars && a.plains == b.plains && a.containers == b.containers &&
+           a.result == b.result && a.result_scalars == b.result_scalars && a.result_bytes == b.result_bytes &&
            a.made == b.made && !a.thrown == !b.thrown;
   }
 };

@@ -37,9 +37,9 @@ T from_bits(std::uint64_t bits) {
 using scalar_function = std::uint64_t (*)(std::uint64_t a, std::uint64_t b);
 
 struct expression {
-  enum class kind : std::uint32_t { constant, cell, call };
+  enum class kind : std::uint32_t { constant, scalar, call };
   kind what = kind::constant;
-  std::uint32_t a = 0, b = 0;  // of a call: its operands; of a cell: its number among the tracked scalars
+  std::uint32_t a = 0, b = 0;  // of a call: its operands; of a scalar: its number among the tracked scalars
   scalar_function call = nullptr;
   std::uint64_t bits = 0;  // of a constant
 
@@ -51,7 +51,7 @@ class expression_tape {
  public:
   std::uint32_t add(expression const& e);
   std::uint32_t constant(std::uint64_t bits) { return add({expression::kind::constant, 0, 0, nullptr, bits}); }
-  std::uint32_t cell(std::uint32_t k) { return add({expression::kind::cell, k, 0, nullptr, 0}); }
+  std::uint32_t scalar(std::uint32_t k) { return add({expression::kind::scalar, k, 0, nullptr, 0}); }
   std::uint32_t call(scalar_function f, std::uint32_t a, std::uint32_t b);
   std::size_t size() const { return all_.size(); }
   /// A text as a number: where it is. It stays there as long as the tape or a copy of it.
@@ -68,16 +68,16 @@ class expression_tape {
   std::shared_ptr<std::set<std::string, std::less<>>> texts_;
 };
 
-/// The values of expressions for one set of cells. Only what is needed is computed: what a branch guards may be undefined
+/// The values of expressions for one set of scalars. Only what is needed is computed: what a branch guards may be undefined
 /// on another path.
 class expression_values {
  public:
-  expression_values(expression_tape const& tape, std::vector<std::uint64_t> const& cells);
+  expression_values(expression_tape const& tape, std::vector<std::uint64_t> const& scalars);
   std::uint64_t operator()(std::uint32_t k);
 
  private:
   expression_tape const* tape_;
-  std::vector<std::uint64_t> const* cells_;
+  std::vector<std::uint64_t> const* scalars_;
   std::vector<std::uint64_t> values_;
   std::vector<bool> known_;
   std::vector<std::uint32_t> open_;

@@ -5,7 +5,7 @@
 //     neap::tensor const loss = mean(m(x));
 //     neap::effect([](float l, int n) { std::printf("%d: %g\n", n, l); }, neap::item<float>(loss), m.steps);
 //     neap::sym<double> const now = neap::external([] { return seconds_since_start(); });
-//     if (neap::item<float>(loss) > m.highest) ...    // the graph depends on the answer
+//     if (neap::item<float>(loss) > m.highest) ...    // the graph depends on the outcome
 //     return loss * now;
 //   });
 //
@@ -32,10 +32,10 @@ constexpr void check_host_function() {
 template <class F, class... A>
 std::pair<host_result, std::uint32_t> call_on_host(bool is_effect, std::source_location at, F const& f, A const&... x) {
   check_host_function<F>();
-  host_listener::arguments given;
-  (list_argument(given, x, at), ...);
+  host_listener::arguments passed;
+  (list_argument(passed, x, at), ...);
   auto const made = std::make_shared<host_function_of<std::decay_t<F>, std::decay_t<A const&>...>>(f, x...);
-  return perform_on_host(made, given, is_effect, at);
+  return perform_on_host(made, passed, is_effect, at);
 }
 
 template <class To, class From>
@@ -53,7 +53,7 @@ auto external_at(std::source_location at, F const& f, A const&... arguments) {
   } else {
     auto const x = from_bits<R>(r.bits);
     auto* l = scalar_listener::active();
-    return l ? sym<R>(x, l->mark(number)) : sym<R>(x);
+    return l ? sym<R>(x, l->symbol_of(number)) : sym<R>(x);
   }
 }
 
@@ -68,7 +68,7 @@ void effect(F const& f, A const&... arguments) {
   (void)detail::call_on_host(true, std::source_location{}, f, arguments...);
 }
 
-/// What f(arguments...) gives in this call: a number, bool or enum as a sym, or a tensor without history, of which a copy
+/// The result of f(arguments...) in this call: a number, bool or enum as a sym, or a tensor without history, of which a copy
 /// is made. Each call of a compiled function calls it once: clocks, counters, files, generators, queues of data.
 template <class F, class... A>
   requires(sizeof...(A) > 6)
@@ -104,7 +104,7 @@ NEAP_HOST_CALLS((, class A, class B, class C, class D, class E, class G),
 #undef NEAP_LIST
 
 /// The one element of a tensor, converted to T. A compiled function depends on what it does with it: a comparison that
-/// decides is one question with two answers, and as a factor it decides nothing. (tensor::item gives a plain number: one
+/// decides is one guard with two values, and as a factor it decides nothing. (tensor::item gives a plain number: one
 /// graph for each value.) Throws neap::error if the tensor has none or more elements.
 template <class T>
 sym<T> item(tensor const& x, std::source_location at = std::source_location::current()) {
@@ -125,7 +125,7 @@ sym<T> item(tensor const& x, std::source_location at = std::source_location::cur
   with_type(x.element(), [&](auto tag) {
     number = scalars.call(&detail::element_as_scalar<T, typename decltype(tag)::type>, leaf, leaf);
   });
-  return sym<T>(plain, scalars.mark(number));
+  return sym<T>(plain, scalars.symbol_of(number));
 }
 
 }}  // namespace neap::v0

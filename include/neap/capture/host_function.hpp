@@ -31,7 +31,7 @@ struct host_result {
   tensor made{};
 };
 
-/// A function of the program with those of its arguments that are plain values; tensors and tracked scalars are given.
+/// A function of the program with those of its arguments that are plain values; tensors and tracked scalars are passed.
 class host_function {
  public:
   host_function() = default;
@@ -51,7 +51,7 @@ class host_function {
 /// Of one call: what the host has done so far.
 class host_log {
  public:
-  /// What this function gives as the next one of the call. Throws what it throws, or has thrown.
+  /// The result of this function as the next one of the call. Throws what it throws, or has thrown.
   host_result const& perform(std::shared_ptr<host_function const> const& f, std::span<tensor const> tensors,
                              std::span<std::uint64_t const> scalars);
   void restart() { next_ = 0; }
@@ -63,13 +63,13 @@ class host_log {
   /// What has thrown is no part of the path from now on.
   void skip_failed() { skips_failed_ = true; }
   bool is_empty() const { return done_.empty(); }
-  /// What function number k of the call gave; null: it has not been called. Throws what it has thrown.
+  /// The result of function number k of the call; null: it has not been called. Throws what it has thrown.
   host_result const* known(std::size_t k) const;
   /// Whether the last function that was called has thrown.
   bool has_failed() const { return !done_.empty() && done_.back().failed; }
 
   /// The log of the call that runs eagerly on this thread after it has begun as a graph; null: none.
-  static host_log*& active();
+  static host_log*& active() { return capture_context::here().log; }
 
  private:
   struct entry {
@@ -95,21 +95,16 @@ class log_scope {
   host_log* before_;
 };
 
-class host_listener;
-
 /// While it lives, no capture sees what the thread does.
 class unseen_scope {
  public:
-  unseen_scope();
+  unseen_scope() : before_(std::exchange(capture_context::here(), {})) {}
   unseen_scope(unseen_scope const&) = delete;
   unseen_scope& operator=(unseen_scope const&) = delete;
-  ~unseen_scope();
+  ~unseen_scope() { capture_context::here() = before_; }
 
  private:
-  computation_listener* computations_;
-  scalar_listener* scalars_;
-  host_listener* host_;
-  log_scope log_;
+  capture_context before_;
 };
 
 /// What a capture learns of host functions; null while none is under way on the thread.
@@ -124,10 +119,10 @@ class host_listener {
     std::vector<std::uint32_t> scalars;  // expressions
     std::vector<std::uint64_t> bits;     // their values
   };
-  virtual void effect(std::shared_ptr<host_function const> f, arguments const& given, std::source_location at) = 0;
+  virtual void effect(std::shared_ptr<host_function const> f, arguments const& passed, std::source_location at) = 0;
   /// The result, and the expression of a scalar.
-  virtual std::pair<host_result, std::uint32_t> external(std::shared_ptr<host_function const> f, arguments const& given,
-                                                         std::source_location at) = 0;
+  virtual std::pair<host_result, std::uint32_t> external(std::shared_ptr<host_function const> f,
+                                                         arguments const& passed, std::source_location at) = 0;
   /// The expression of element i of a tensor, in row-major order: its bits.
   virtual std::uint32_t element(tensor const& t, std::int64_t i, std::source_location at) = 0;
   /// The bits of such an element where nothing is computed; none: not known yet.
@@ -136,7 +131,7 @@ class host_listener {
   virtual void begins_branch(std::source_location at) = 0;
   virtual void ends_branch() = 0;
 
-  static host_listener*& active();
+  static host_listener*& active() { return capture_context::here().host; }
 };
 
 class branch_scope {
@@ -155,7 +150,7 @@ tensor apart(tensor const& t, std::source_location at);
 
 /// In a capture it is recorded; in a call that goes on eagerly the log has it; else the function is called.
 std::pair<host_result, std::uint32_t> perform_on_host(std::shared_ptr<host_function const> const& f,
-                                                      host_listener::arguments const& given, bool is_effect,
+                                                      host_listener::arguments const& passed, bool is_effect,
                                                       std::source_location at);
 
 template <class A>
@@ -199,7 +194,7 @@ class host_function_of final : public host_function {
  public:
   using result = std::remove_cvref_t<std::invoke_result_t<F const&, shown<A>...>>;
 
-  host_function_of(F f, A const&... given) : f_(std::move(f)), plain_(keep(given)...) {}
+  host_function_of(F f, A const&... passed) : f_(std::move(f)), plain_(keep(passed)...) {}
 
   host_result call(std::span<tensor const> tensors, std::span<std::uint64_t const> scalars) const override {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {

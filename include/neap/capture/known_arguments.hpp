@@ -23,7 +23,7 @@ namespace neap { inline namespace v0 { namespace detail {
 
 /// Tracked scalars alone, of a number that the type says; 0: not so.
 template <class T>
-constexpr std::size_t tracked_cells() {
+constexpr std::size_t tracked_scalars() {
   if constexpr (is_state<T>::value) return 1;
   else return 0;
 }
@@ -39,7 +39,7 @@ struct only_tensors<std::optional<T>> : only_tensors<T> {};
 
 class known_arguments final {
  public:
-  struct cell_place {
+  struct scalar_place {
     void* value;
     std::uint32_t at, bytes;  // in tracked_
   };
@@ -62,7 +62,7 @@ class known_arguments final {
 
   /// The arguments of a walk are met for the first time.
   void begin_first(std::uint64_t mode, bool takes_windows = false) {
-    tensors_.clear(), cells_.clear(), plains_.clear(), structure_.clear(), plain_.clear(), tracked_.clear();
+    tensors_.clear(), scalars_.clear(), plains_.clear(), structure_.clear(), plain_.clear(), tracked_.clear();
     changed_tensors_.clear();
     writes_ = true, failed_ = false, takes_windows_ = takes_windows;
     mode_ = mode;
@@ -96,7 +96,7 @@ class known_arguments final {
   }
   /// Whether all was equal but for tracked scalars and other tensors of equal types.
   bool end_comparison() {
-    if (failed_ || tensor_ != tensors_.size() || cell_ != cells_.size() || plain_at_ != plain_.size() ||
+    if (failed_ || tensor_ != tensors_.size() || scalar_ != scalars_.size() || plain_at_ != plain_.size() ||
         structure_at_ != structure_.size())
       return false;
     if (!clean_) moment_ = compared_at_;
@@ -121,9 +121,9 @@ class known_arguments final {
   template <class T>
   bool passes(T& x) {
     if (failed_) return true;
-    if constexpr (tracked_cells<T>() > 0) {
+    if constexpr (tracked_scalars<T>() > 0) {
       if (writes_ || by_value_ || !clean_) return false;
-      cell_ += tracked_cells<T>();
+      scalar_ += tracked_scalars<T>();
       return true;
     } else if constexpr (is_container<T>::value) {
       using each = typename T::value_type;
@@ -133,7 +133,7 @@ class known_arguments final {
         static_assert(sizeof(each) == sizeof(typename each::value_type));
         if (writes_ || by_value_) return false;
         structure(x.size());
-        if (!failed_) many_cells(x.data(), x.size(), sizeof(each));
+        if (!failed_) many_scalars(x.data(), x.size(), sizeof(each));
         return true;
       }
       return false;
@@ -154,21 +154,21 @@ class known_arguments final {
     auto const& s = *x.storage();
     if (s.is_frozen() != t.is_frozen || s.role() != t.role) fail();
   }
-  void cell(void*, void* value, std::size_t bytes, symbol_mark* mark) {
+  void scalar(void*, void* value, std::size_t bytes, symbol_id* symbol) {
     if (writes_) {
-      cells_.push_back({value, static_cast<std::uint32_t>(tracked_.size()), static_cast<std::uint32_t>(bytes)});
+      scalars_.push_back({value, static_cast<std::uint32_t>(tracked_.size()), static_cast<std::uint32_t>(bytes)});
       tracked_.insert(tracked_.end(), static_cast<std::byte*>(value), static_cast<std::byte*>(value) + bytes);
       return;
     }
-    if (cell_ == cells_.size()) return fail();
-    auto& c = cells_[cell_];
+    if (scalar_ == scalars_.size()) return fail();
+    auto& c = scalars_[scalar_];
     bool const is_moved = std::exchange(c.value, value) != value;  // it may be another one, without a write
-    if (!clean_ || by_value_ || mark || is_moved) compare(cell_);
-    ++cell_;
+    if (!clean_ || by_value_ || symbol || is_moved) compare(scalar_);
+    ++scalar_;
   }
   void tracked(tracked_base& x) {
-    cell(nullptr, &x.self(), sizeof x.self(), nullptr);
-    cell(nullptr, &x.version(), sizeof x.version(), nullptr);
+    scalar(nullptr, &x.self(), sizeof x.self(), nullptr);
+    scalar(nullptr, &x.version(), sizeof x.version(), nullptr);
   }
   void plain(void* value, std::size_t bytes) {
     if (writes_) {
@@ -213,7 +213,7 @@ class known_arguments final {
     guard_program::found found;
     if (graph == guard_program::none) {
       values_ = p.first_values();
-      for (std::uint32_t k = 0; k < cells_.size(); ++k) load(p, k);
+      for (std::uint32_t k = 0; k < scalars_.size(); ++k) load(p, k);
       found = p.find(values_.data());
     } else {
       for (auto k : changed_) load(p, k);
@@ -225,17 +225,16 @@ class known_arguments final {
   }
   /// A tracked scalar that the last call has written: it may have changed.
   void compare(std::uint32_t k) {
-    auto const& c = cells_[k];
+    auto const& c = scalars_[k];
     if (is_equal(c)) return;
     std::memcpy(tracked_.data() + c.at, c.value, c.bytes);
     changed_.push_back(k);
   }
   std::uint64_t value(std::uint32_t expression) const { return values_[expression]; }
   std::span<tensor_place const> tensors() const { return tensors_; }
-  cell_place const& place(std::uint32_t cell) const { return cells_[cell]; }
-  std::span<cell_place const> places() const { return cells_; }
+  scalar_place const& place(std::uint32_t scalar) const { return scalars_[scalar]; }
+  std::span<scalar_place const> places() const { return scalars_; }
   plain_place const& plain(std::uint32_t k) const { return plains_[k]; }
-  /// Tensors that are others than at the first time.
   /// The call has written tracked scalars, which compare() sees in the next one.
   void has_written() {
     bool const clean = write_epoch::unchanged_since(moment_);
@@ -254,7 +253,7 @@ class known_arguments final {
   struct is_pointer_to_part<std::unique_ptr<T, D>> : std::true_type {};
 
   void reset() {
-    tensor_ = cell_ = 0;
+    tensor_ = scalar_ = 0;
     plain_number_ = plain_at_ = structure_at_ = 0;
     by_value_ = false;
     changed_tensors_.clear();
@@ -270,24 +269,24 @@ class known_arguments final {
       plain_at_ += n;
     }
   }
-  bool is_equal(cell_place const& c) const {
+  bool is_equal(scalar_place const& c) const {
     auto const* before = tracked_.data() + c.at;
     if (c.bytes == 4) return std::memcmp(before, c.value, 4) == 0;
     if (c.bytes == 8) return std::memcmp(before, c.value, 8) == 0;
     return std::memcmp(before, c.value, c.bytes) == 0;
   }
   /// States that lie one after another.
-  void many_cells(void const* first, std::size_t n, std::size_t each) {
-    if (cells_.size() - cell_ < n) return fail();
-    if (!clean_ && n > 0 && std::memcmp(tracked_.data() + cells_[cell_].at, first, n * each) != 0)
-      for (std::size_t k = 0; k < n; ++k) compare(cell_ + static_cast<std::uint32_t>(k));
-    cell_ += static_cast<std::uint32_t>(n);
+  void many_scalars(void const* first, std::size_t n, std::size_t each) {
+    if (scalars_.size() - scalar_ < n) return fail();
+    if (!clean_ && n > 0 && std::memcmp(tracked_.data() + scalars_[scalar_].at, first, n * each) != 0)
+      for (std::size_t k = 0; k < n; ++k) compare(scalar_ + static_cast<std::uint32_t>(k));
+    scalar_ += static_cast<std::uint32_t>(n);
   }
   void load(guard_program const& p, std::uint32_t k) {
-    if (p.cell(k) == guard_program::none) return;
+    if (p.scalar(k) == guard_program::none) return;
     std::uint64_t bits = 0;
-    std::memcpy(&bits, tracked_.data() + cells_[k].at, cells_[k].bytes);
-    values_[p.cell(k)] = bits;
+    std::memcpy(&bits, tracked_.data() + scalars_[k].at, scalars_[k].bytes);
+    values_[p.scalar(k)] = bits;
   }
   void add(tensor& x) {
     auto& t = tensors_.emplace_back();
@@ -357,10 +356,10 @@ class known_arguments final {
   bool takes_windows_ = false, writes_ = true, failed_ = false, clean_ = false, by_value_ = false,
        has_borrowed_ = false;
   std::uint64_t mode_ = 0, moment_ = 0, compared_at_ = 0;  // 0: nothing was compared
-  std::uint32_t tensor_ = 0, cell_ = 0;
+  std::uint32_t tensor_ = 0, scalar_ = 0;
   std::size_t plain_number_ = 0, plain_at_ = 0, structure_at_ = 0;
   std::vector<tensor_place> tensors_;
-  std::vector<cell_place> cells_;
+  std::vector<scalar_place> scalars_;
   std::vector<plain_place> plains_;
   std::vector<std::uint64_t> structure_;
   std::string plain_;

@@ -38,7 +38,7 @@ class operator_log {
     sources_.push_back({r, name});
     return add_value(layout);
   }
-  /// An operator with the outputs that its shape rule has given; the number of its first output. Throws neap::error if
+  /// An operator with the outputs of its shape rule; the number of its first output. Throws neap::error if
   /// another operator of its name is in the section.
   std::uint32_t add(operator_view op, std::span<std::uint32_t const> in, std::span<output_rule const> out,
                     std::source_location at) {

@@ -21,7 +21,7 @@ namespace neap { inline namespace v0 { namespace detail {
 class shown_container final : public part_visitor {
  public:
   void visit(tensor& x) override { storages.push_back(x.is_empty() || x.is_traced() ? nullptr : x.storage().get()); }
-  void cell(void*, void*, std::size_t, symbol_mark*) override {}
+  void scalar(void*, void*, std::size_t, symbol_id*) override {}
   void plain(void*, std::size_t) override {}
   void text(std::string&) override {}
   void structure(std::uint64_t n) override { places.push_back(n); }

@@ -62,13 +62,13 @@ class state {
   }
 
   operator sym<T>() const {
-    if (auto* l = detail::scalar_listener::active()) return sym<T>(value_, l->mark(l->read(this)));
+    if (auto* l = detail::scalar_listener::active()) return sym<T>(value_, l->symbol_of(l->read(this)));
     detail::recording_watch::uses(this);
     return sym<T>(value_);
   }
   /// The plain value, on which the graph then depends: one graph for each value.
   T value(std::source_location at = std::source_location::current()) const { return sym<T>(*this).value(at); }
-  /// Whether it is not zero; the graph depends on the answer alone.
+  /// Whether it is not zero; the graph depends on that alone.
   explicit operator bool() const { return static_cast<bool>(sym<T>(*this)); }
 
   template <class U>
@@ -100,7 +100,7 @@ class state {
     return before;
   }
 
-  // For the library: no question.
+  // For the library: no guard.
   T plain() const { return value_; }
   T& place() { return value_; }  // who writes there calls write_epoch::mark()
   friend auto neap_fields(state& self) { return std::tie(self.value_); }

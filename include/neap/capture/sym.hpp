@@ -30,30 +30,30 @@ class sym {
     requires(std::is_arithmetic_v<U> || std::is_same_v<U, T>)
   sym(U x) : value_(static_cast<T>(x)) {}
   /// For the library: a value with its expression.
-  sym(T x, detail::symbol_mark m) : value_(x), mark_(m) {}
+  sym(T x, detail::symbol_id m) : value_(x), symbol_(m) {}
 
   /// The plain value, on which the graph then depends: one graph for each value.
   T value(std::source_location at = std::source_location::current()) const {
-    if (auto* l = detail::scalar_listener::active()) l->question(number(*l), detail::to_bits(value_), at);
+    if (auto* l = detail::scalar_listener::active()) l->add_guard(number(*l), detail::to_bits(value_), at);
     else is_used_unheard();
     return value_;
   }
-  /// Whether it is not zero; the graph depends on the answer alone.
+  /// Whether it is not zero; the graph depends on that alone.
   explicit operator bool() const;
 
-  // For the library: no question.
+  // For the library: no guard.
   T plain() const { return value_; }
-  std::uint32_t number(detail::scalar_listener& l) const { return l.marked(mark_, detail::to_bits(value_)); }
-  detail::symbol_mark& mark() { return mark_; }
+  std::uint32_t number(detail::scalar_listener& l) const { return l.expression_of(symbol_, detail::to_bits(value_)); }
+  detail::symbol_id& symbol() { return symbol_; }
   /// By a thread that records nothing.
   void is_used_unheard() const {
-    if (mark_.capture != 0) detail::recording_watch::uses(this, mark_.capture);
+    if (symbol_.capture != 0) detail::recording_watch::uses(this, symbol_.capture);
   }
   T& place() { return value_; }
 
  private:
   T value_{};
-  detail::symbol_mark mark_;
+  detail::symbol_id symbol_;
 };
 
 template <class T>
@@ -113,7 +113,7 @@ auto combine_scalars(sym<A> const& a, sym<B> const& b) {
     return sym<R>(x);
   }
   auto const i = a.number(*l), j = b.number(*l);
-  return sym<R>(x, l->mark(l->call(&call_scalar<F, A, B>, i, j)));
+  return sym<R>(x, l->symbol_of(l->call(&call_scalar<F, A, B>, i, j)));
 }
 
 template <class To>
@@ -165,7 +165,7 @@ sym<T>::operator bool() const {
   bool const yes = value_ != T{};
   if (l) {
     auto const said = detail::combine_scalars<std::not_equal_to<>>(*this, sym<T>(T{}));
-    l->question(said.number(*l), detail::to_bits(yes), {});
+    l->add_guard(said.number(*l), detail::to_bits(yes), {});
   } else {
     is_used_unheard();
   }

@@ -2,7 +2,7 @@
 // of them. Containers themselves are in tracked_sequence.hpp and tracked_map.hpp.
 //
 // To guards a container is two scalars: where it is, and its version, which no other content of any container has. What a
-// program asks of it is an expression of both, which look-ups evaluate only where the version has changed.
+// program reads of it is an expression of both, which look-ups evaluate only where the version has changed.
 #pragma once
 
 #include <neap/capture/expression.hpp>
@@ -36,7 +36,7 @@ struct left_element {
   tensor made{};           // a new one
   std::uint64_t bits = 0;  // or its bits
 };
-/// What a call does to a sequence: drops elements from both ends, replaces some, appends; or gives all of it.
+/// What a call does to a sequence: drops elements from both ends, replaces some, appends; or replaces all of it.
 struct container_change {
   bool is_whole = false;
   std::size_t from_front = 0, from_back = 0;
@@ -114,7 +114,7 @@ inline digest mix_type(digest d, tensor_type const& t) {
   for (auto n : t.dims) d = d.mix(static_cast<std::uint64_t>(n));
   return d;
 }
-/// What a guard asks of a tensor in a container: all but its elements.
+/// What a guard compares of a tensor in a container: all but its elements.
 inline std::uint64_t digest_of_tensor(tensor const* t) {
   if (!t || t->is_empty()) return t ? 1 : 0;
   if (t->is_traced()) return 2;
@@ -143,7 +143,7 @@ struct container_record {
     std::uint32_t expression = 0;  // of a new scalar
   };
   tracked_base* container = nullptr;
-  std::uint32_t cell = 0;               // its number among the tracked scalars; the version is the next one
+  std::uint32_t scalar = 0;             // its number among the tracked scalars; the version is the next one
   std::uint32_t self = 0, version = 0;  // expressions
   bool is_written = false;
   bool is_keyed = false;      // a map: `replaced` has what is known; whole: it was cleared
@@ -173,10 +173,7 @@ class container_listener {
 
   /// The one that listens to tracked values on this thread.
   static container_listener* listening() { return scalar_listener::active() ? active() : nullptr; }
-  static container_listener*& active() {
-    thread_local container_listener* current = nullptr;
-    return current;
-  }
+  static container_listener*& active() { return capture_context::here().containers; }
 };
 
 inline void tracked_base::begin_life() {

@@ -10,7 +10,7 @@
 //     }
 //   };
 //
-// Elements are given as values: tensors, or neap::sym of scalars. Keys are plain: a key that a call computes is part of
+// Elements are read as values: tensors, or neap::sym of scalars. Keys are plain: a key that a call computes is part of
 // its path. Iteration depends on all keys.
 #pragma once
 
@@ -74,7 +74,7 @@ class tracked_map final : public detail::tracked_base {
       if (was && x.is_erased) e = sum(e, constant(std::size_t{0} - 1));
       if (!was && !x.is_erased) e = sum(e, constant(1));
     }
-    return {content_.size(), scalars().mark(e)};
+    return {content_.size(), scalars().symbol_of(e)};
   }
   sym<bool> empty(place at = place::current()) const { return size(at) == std::size_t{0}; }
   bool contains(K const& key, place at = place::current()) const {
@@ -88,7 +88,7 @@ class tracked_map final : public detail::tracked_base {
     return get(key, where);
   }
 
-  /// What map[key] gives: it is read as an element, and written by =.
+  /// The value of map[key]: it is read as an element, and written by =.
   class reference {
    public:
     reference(tracked_map& in, K key, place at) : in_(&in), key_(std::move(key)), at_(at) {}
@@ -262,7 +262,7 @@ class tracked_map final : public detail::tracked_base {
   static std::uint32_t place_of_key(record const& r, std::uint64_t k) {
     return scalars().call(&detail::first_of, constant(k), r.version);
   }
-  /// What is known of a key; asks whether it is there.
+  /// What is known of a key; whether it is there is a guard.
   record::item& item(record& r, K const& key, place at) const {
     auto const k = number_of(key);
     for (auto& [known_key, x] : r.replaced)
@@ -270,7 +270,7 @@ class tracked_map final : public detail::tracked_base {
     bool there = false;
     if (!r.knows_places) {
       there = content_.contains(key);
-      scalars().question(scalars().call(&detail::has_place, r.self, place_of_key(r, k)), detail::to_bits(there), at);
+      scalars().add_guard(scalars().call(&detail::has_place, r.self, place_of_key(r, k)), detail::to_bits(there), at);
     }
     record::item x;
     x.is_entry = x.was_there = there, x.is_erased = !there, x.place = k;
@@ -285,7 +285,7 @@ class tracked_map final : public detail::tracked_base {
       if (x.was_there && x.is_erased) begun[key_of(k)];
       if (!x.was_there) begun.erase(key_of(k));
     }
-    scalars().question(scalars().call(&detail::places_of, r.self, r.version), all.places(), at);
+    scalars().add_guard(scalars().call(&detail::places_of, r.self, r.version), all.places(), at);
     for (auto const& each : begun) {
       auto const k = number_of(each.first);
       bool known_key = false;
@@ -304,7 +304,7 @@ class tracked_map final : public detail::tracked_base {
         if (auto const& x = item(*r, key, at); x.is_entry) {
           auto& l = scalars();
           auto const k = place_of_key(*r, x.place);
-          l.question(l.call(&detail::digest_of_element, r->self, k), detail::digest_of_tensor(&i->second), at);
+          l.add_guard(l.call(&detail::digest_of_element, r->self, k), detail::digest_of_tensor(&i->second), at);
           detail::container_listener::listening()->reads_element(*r, k, x.place, i->second, at);
         }
       }
@@ -314,8 +314,8 @@ class tracked_map final : public detail::tracked_base {
       if (!r) return i->second;
       auto const& x = item(*r, key, at);
       auto& l = scalars();
-      if (!x.is_entry) return {i->second, l.mark(x.expression)};
-      return {i->second, l.mark(l.call(&detail::bits_of_element, r->self, place_of_key(*r, x.place)))};
+      if (!x.is_entry) return {i->second, l.symbol_of(x.expression)};
+      return {i->second, l.symbol_of(l.call(&detail::bits_of_element, r->self, place_of_key(*r, x.place)))};
     }
   }
 

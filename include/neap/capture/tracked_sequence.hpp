@@ -11,7 +11,7 @@
 //     }
 //   };
 //
-// Elements are given as values: tensors, or neap::sym of scalars. set(i, x) writes one. Iterators are those of a list of
+// Elements are read as values: tensors, or neap::sym of scalars. set(i, x) writes one. Iterators are those of a list of
 // values, and depend on the length.
 //
 // A container of another kind is tracked by its rules, in one place:
@@ -84,7 +84,7 @@ class tracked_sequence final : public detail::tracked_base {
                 "neap: std::vector<bool> has no elements: hold std::uint8_t");
 
  public:
-  /// What an element is given as: a tensor, or a neap::sym.
+  /// What an element is read as: a tensor, or a neap::sym.
   using value_type = std::conditional_t<of_tensors, tensor, sym<element>>;
   using place = std::source_location;
 
@@ -109,7 +109,7 @@ class tracked_sequence final : public detail::tracked_base {
 
   sym<std::size_t> size(place at = place::current()) const {
     auto* r = known(at);
-    return r ? sym<std::size_t>(count(), marked(size_of(*r))) : sym<std::size_t>(count());
+    return r ? sym<std::size_t>(count(), symbol_of(size_of(*r))) : sym<std::size_t>(count());
   }
   sym<bool> empty(place at = place::current()) const { return size(at) == std::size_t{0}; }
   /// Element i; i is below size().
@@ -318,7 +318,7 @@ class tracked_sequence final : public detail::tracked_base {
 
   // In a capture.
 
-  static detail::symbol_mark marked(std::uint32_t expression) { return scalars().mark(expression); }
+  static detail::symbol_id symbol_of(std::uint32_t expression) { return scalars().symbol_of(expression); }
   template <class F>
   static std::uint32_t of_sizes(std::uint32_t a, std::uint32_t b) {
     return scalars().call(&detail::call_scalar<F, std::size_t, std::size_t>, a, b);
@@ -334,9 +334,9 @@ class tracked_sequence final : public detail::tracked_base {
     if (r.is_whole) return constant(r.items.size());
     return r.items.empty() ? entries_of(r) : of_sizes<std::plus<>>(entries_of(r), constant(r.items.size()));
   }
-  static bool ask(record const&, std::uint32_t question, bool answer, place at) {
-    scalars().question(question, detail::to_bits(answer), at);
-    return answer;
+  static bool ask(record const&, std::uint32_t expression, bool value, place at) {
+    scalars().add_guard(expression, detail::to_bits(value), at);
+    return value;
   }
   void require_some(record& r, place at) const { (void)has_entries(r, at); }
   bool has_entries(record& r, place at) const {
@@ -350,7 +350,7 @@ class tracked_sequence final : public detail::tracked_base {
   void make_whole(record& r, place at) const {
     if (r.is_whole) return;
     auto const entries = count() - r.items.size();
-    scalars().question(length(r), entries + r.from_front + r.from_back, at);
+    scalars().add_guard(length(r), entries + r.from_front + r.from_back, at);
     std::vector<record::item> all;
     for (std::size_t k = 0; k < entries; ++k) {
       auto& x = all.emplace_back();
@@ -376,11 +376,11 @@ class tracked_sequence final : public detail::tracked_base {
     auto const k = l.call(&detail::first_of, where, r.version);
     if constexpr (of_tensors) {
       tensor const& t = rules::at(content_, i);
-      l.question(l.call(&detail::digest_of_element, r.self, k), detail::digest_of_tensor(&t), at);
+      l.add_guard(l.call(&detail::digest_of_element, r.self, k), detail::digest_of_tensor(&t), at);
       detail::container_listener::listening()->reads_element(r, k, now, t, at);
       return t;
     } else {
-      return value_type(rules::at(content_, i), marked(l.call(&detail::bits_of_element, r.self, k)));
+      return value_type(rules::at(content_, i), symbol_of(l.call(&detail::bits_of_element, r.self, k)));
     }
   }
   value_type get(std::size_t i, place at) const {
@@ -399,7 +399,7 @@ class tracked_sequence final : public detail::tracked_base {
   }
   value_type fresh(std::size_t i, record::item const& x) const {
     if constexpr (of_tensors) return (void)x, rules::at(content_, i);
-    else return value_type(rules::at(content_, i), marked(x.expression));
+    else return value_type(rules::at(content_, i), symbol_of(x.expression));
   }
 
   C content_;

@@ -32,8 +32,8 @@ class part_visitor {
   part_visitor& operator=(part_visitor const&) = delete;
   virtual ~part_visitor() = default;
   virtual void visit(tensor& x) = 0;
-  /// A tracked scalar: its address, its value, and the mark of a sym (of a state: null).
-  virtual void cell(void* address, void* value, std::size_t bytes, symbol_mark* mark) = 0;
+  /// A tracked scalar: its address, its value, and the symbol of a sym (of a state: null).
+  virtual void scalar(void* address, void* value, std::size_t bytes, symbol_id* symbol) = 0;
   virtual void plain(void* value, std::size_t bytes) = 0;
   virtual void text(std::string& x) = 0;
   /// A number of the structure, and a key.
@@ -48,8 +48,8 @@ class part_visitor {
   virtual void container(void const*) {}
   /// A tracked container: two tracked scalars, where it is and which content it has.
   virtual void tracked(tracked_base& x) {
-    cell(&x.self(), &x.self(), sizeof x.self(), nullptr);
-    cell(&x.version(), &x.version(), sizeof x.version(), nullptr);
+    scalar(&x.self(), &x.self(), sizeof x.self(), nullptr);
+    scalar(&x.version(), &x.version(), sizeof x.version(), nullptr);
   }
 };
 
@@ -100,8 +100,8 @@ class visitor_of final : public part_visitor {
  public:
   explicit visitor_of(V& v) : to_(&v) {}
   void visit(tensor& x) override { to_->visit(x); }
-  void cell(void* address, void* value, std::size_t bytes, symbol_mark* mark) override {
-    to_->cell(address, value, bytes, mark);
+  void scalar(void* address, void* value, std::size_t bytes, symbol_id* symbol) override {
+    to_->scalar(address, value, bytes, symbol);
   }
   void plain(void* value, std::size_t bytes) override { to_->plain(value, bytes); }
   void text(std::string& x) override { to_->text(x); }
@@ -292,9 +292,9 @@ void walk_parts(T& given, V& v) {
   } else if constexpr (std::is_base_of_v<tracked_base, part>) {
     v.tracked(x);
   } else if constexpr (is_state<part>::value) {
-    v.cell(&x, &x.place(), sizeof(typename part::value_type), nullptr);
+    v.scalar(&x, &x.place(), sizeof(typename part::value_type), nullptr);
   } else if constexpr (is_sym<part>::value) {
-    v.cell(&x, &x.place(), sizeof(typename part::value_type), &x.mark());
+    v.scalar(&x, &x.place(), sizeof(typename part::value_type), &x.symbol());
   } else if constexpr (is_container<part>::value) {
     see_container(x, v);
     v.structure(x.size());

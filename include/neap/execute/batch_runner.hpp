@@ -77,7 +77,7 @@ class bound_program {
   }
   /// Keeps input k of a run alive until the next one, if a result of the run is a view of it.
   void hold(std::size_t k, tensor const& x) {
-    if (!held_.empty() && is_told_[k]) held_[k] = x;
+    if (!held_.empty() && output_aliases_input_[k]) held_[k] = x;
   }
 
   Program step;
@@ -92,7 +92,7 @@ class bound_program {
 
   plain_vector<std::uint32_t> replacements_;          // of each resident's memory, when this was bound
   plain_vector<std::span<std::byte const>> written_;  // memory of residents that are updated
-  plain_vector<bool> is_told_;                        // inputs that a kept value lies in
+  plain_vector<bool> output_aliases_input_;           // inputs that a kept value lies in
   std::vector<tensor> held_;                          // those, of the last run; empty where there are none
 
   /// Sources stand in the same order in a program and in its plans, and so do kept values; ids may differ.
@@ -125,9 +125,9 @@ bound_program<Program, Ops, Backend>::bound_program(Program p, plan<basic_graph<
   for (auto v : step.inputs) {
     inputs.push_back(counterpart(g.sources(), planned.graph.sources(), v));
     types.push_back(g.type(v));
-    is_told_.push_back(
-        std::any_of(g.kept().begin(), g.kept().end(), [&](value_id told) { return g.storage(told) == g.storage(v); }));
-    if (is_told_.back()) held_.resize(step.inputs.size());
+    output_aliases_input_.push_back(
+        std::any_of(g.kept().begin(), g.kept().end(), [&](value_id kept) { return g.storage(kept) == g.storage(v); }));
+    if (output_aliases_input_.back()) held_.resize(step.inputs.size());
   }
   with_place(at, [&] { run = std::make_unique<executable<Ops, Backend>>(planned, bindings, backend, options); });
 }

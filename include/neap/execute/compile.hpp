@@ -13,7 +13,7 @@
 // A call whose path is new runs eagerly, and its operators are recorded as a graph, the tracked values that decide as
 // guards, and what it leaves in its arguments as effects. A later call with equal guards runs the planned graph and then
 // writes the effects; where the graph fails, nothing has changed, and the call runs eagerly. Guards are: types and aliasing
-// of the arguments' tensors, plain values and lengths in the arguments, and questions about neap::state and neap::sym.
+// of the arguments' tensors, plain values and lengths in the arguments, and conditions on neap::state and neap::sym.
 // Outputs and state are those of the eager function, bit by bit.
 //
 // A path is kept for any objects: guards and effects are in terms of the arguments' parts. Of a class with neap_fields the
@@ -22,7 +22,7 @@
 // lists the whole object (parts::whole).
 //
 // An element that the function reads decides: the operators so far are a graph of their own, which runs first, and what
-// follows is one for each answer (capture/host.hpp). Printing, clocks and generators are there too.
+// follows is one for each value (capture/host.hpp). Printing, clocks and generators are there too.
 //
 // Refused, with the place: a tensor or a state that neither an argument contains nor the function makes, addresses of
 // elements, a gradient through operators that ran before the call, draws from the thread's generator. Arguments are then as
@@ -155,7 +155,7 @@ struct held_argument<void, I, A> {
   using type = std::conditional_t<std::is_lvalue_reference_v<A>, A, std::remove_cvref_t<A>>;
 };
 
-/// The calls of a function that compile() was given. Base: how it performs them.
+/// The calls of a compiled function. Base: how it performs them.
 template <class F, class Base = compiled_base>
 class function_calls : public Base {
   template <std::size_t I, class A>
@@ -219,7 +219,7 @@ class compiled_handle {
  public:
   explicit compiled_handle(std::unique_ptr<Calls> c) : calls_(std::move(c)) {}
 
-  /// What f(arguments...) gives, with the same effects. Throws what it throws; and neap::error for what no graph can stand
+  /// The result of f(arguments...), with the same effects. Throws what it throws; and neap::error for what no graph can stand
   /// for, with the place.
   template <class... A>
   auto operator()(A&&... arguments) {
@@ -259,7 +259,7 @@ class compiled_handle {
 
 }  // namespace detail
 
-/// A function that compile() was given. It may be moved.
+/// A compiled function. It may be moved.
 template <class F>
 class compiled_function : public detail::compiled_handle<detail::function_calls<F>> {
  public:

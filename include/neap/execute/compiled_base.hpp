@@ -1,5 +1,22 @@
-// What of a compiled function does not depend on its type: the look-up of a call, captures, and runs of a call along its
-// path. execute/compile.hpp says what calls do.
+// What of a compiled function does not depend on its type: the look-up of a call, captures, and runs of a call along
+// its path. execute/compile.hpp says what calls do.
+//
+// Threads. Any number may call one object; code of the program (the function, functions of the host) runs without a lock.
+//
+//   mutex_                  guards store_, what captures add to (compiled_paths), is_recording_ and recording_thread_.
+//                           Held by the look-up of a call that its thread has not met, and while a path is planned and
+//                           published.
+//   turn (is_recording_)    stands for mutex_ while a call is captured. Another call that needs a capture then runs
+//                           eagerly; on a device, and in prepare(), it waits. A call on a device has it to its end.
+//   arena_.running          guards the arena, the device and planned stages: held while a path runs and while stages are
+//                           placed. Taken after mutex_, never before.
+//   arena_.is_in_host_code  written under `running` by a path that calls a function of the host and leaves `running`
+//                           meanwhile: no other path runs then, and none is placed.
+//   published_paths         never change, nor does the stage of a simple path: read without a lock.
+//   calls_                  each thread writes its own known_calls, and drops them where publications() has changed.
+//   hits_, needs_whole_, elements_share_, planned_path::last_used   atomic, written by any call; why_ has its own lock.
+//
+// Locks of recording_watch and of a device's list of graphs are taken last.
 #pragma once
 
 #include <neap/capture/host.hpp>
@@ -29,7 +46,7 @@ namespace neap { inline namespace v0 { namespace detail {
 
 class compiled_base {
  public:
-  /// Whether a call is captured on a copy of what is given by value, before it runs.
+  /// Whether a call is captured on a copy of what is passed by value, before it runs.
   static constexpr bool copies_arguments = false;
   using planner = path_planner::planner;
 
@@ -46,7 +63,7 @@ class compiled_base {
  protected:
   static constexpr std::size_t max_captures = 100000;  // of one call
   struct sizes {
-    std::size_t tensors, cells, plains, form;
+    std::size_t tensors, scalars, plains, form;
   };
   /// What a call has been found to be, or not to be.
   struct call_path {
@@ -56,6 +73,12 @@ class compiled_base {
     std::string why;                      // then
     known_call* call = nullptr;           // null where it is fresh
     std::unique_ptr<known_call> passing;  // that one, if the thread does not keep it
+  };
+  /// Why a path that a look-up has found has not run to its end.
+  struct missed_call {
+    path_run::outcome how;
+    std::string why;
+    known_reads reads;
   };
   /// A path that was captured.
   struct recorded_path {
@@ -72,7 +95,7 @@ class compiled_base {
   enum class capture_mode : std::uint8_t {
     running,          // the call has its result
     by_shapes,        // without data: arguments are left as they were
-    again_by_shapes,  // likewise, on a copy of what is given by value: the call is to run after that
+    again_by_shapes,  // likewise, on a copy of what is passed by value: the call is to run after that
   };
   /// Until no call is captured. Throws neap::error where this thread captures one.
   void wait_for_turn(std::unique_lock<std::mutex>& lock);
@@ -123,23 +146,23 @@ class compiled_base {
     auto& a = c.arguments;
     if (a.graph != guard_program::none)
       if (auto const& p = *c.paths->paths[a.graph]; p.is_simple && p.first.end)
-        for (auto const& w : p.first.end->cells) a.compare(w.cell);
+        for (auto const& w : p.first.end->scalars) a.compare(w.scalar);
     return a.find(c.paths->guards);
   }
   template <class Call>
   void perform(Call& now);
-  /// Runs the path of a known call.
-  void hit(compiled_call& now, known_calls& calls, known_call& c, planned_path& p);
-  /// Runs it if it can; missed, failed, shares, busy: `why` says why not, and nothing has changed.
-  path_run::outcome run(compiled_call& now, known_calls& calls, known_call& c, planned_path& p, host_log& log,
-                        std::string& why, known_reads& reads);
+  /// Runs the path of a known call. Else nothing has changed.
+  std::optional<missed_call> run(compiled_call& now, known_calls& calls, known_call& c, planned_path& p, host_log& log);
+  missed_call missed_by(compiled_call& now, path_run const& running, path_run::outcome how);
+  /// The call goes on without that path.
+  void miss(compiled_call& now, known_calls& calls, host_log& log, missed_call missed);
   /// A call with no path that can run: eagerly on the host, what the host has done in it already is not repeated; on a
   /// device it is refused.
   void run_instead(compiled_call& now, host_log& log, std::string why);
   static void go_on(compiled_call& now, host_log& log, bool on_copy = false);
 
-  /// The look-up of arguments that are not known, and captures. `verifies`: a hit is to be checked. `missed`: why the known
-  /// path is not that of the call, which `log` has begun; empty: it may be.
+  /// The look-up of arguments that are not known, and captures. `verifies`: a hit is to be checked. `missed`: why the
+  /// known path is not that of the call, which `log` has begun; empty: it may be.
   void look_up(compiled_call& now, known_calls& calls, bool verifies, host_log log = {}, std::string missed = {});
   call_path find(compiled_call& now, argument_state const& begin, known_calls& calls);
   /// Arguments that are met for the first time.
@@ -156,8 +179,8 @@ class compiled_base {
   /// Captures a call by shapes, for a device. False: the call is to be looked up again. `failed`: its path is not kept.
   bool record_for_device(compiled_call& now, argument_state& begin, sizes const& n, call_path const& to, bool failed,
                          host_log& log, known_reads& reads);
-  /// Runs a path that is not kept, on a device: a function of the host has thrown an exception, or the call is refused at its
-  /// end.
+  /// Runs a path that is not kept, on a device: a function of the host has thrown an exception, or the call is refused
+  /// at its end.
   void run_once(compiled_call& now, recorded_path path, call_path const& like, host_log& log, known_reads& reads);
   /// Captures by shapes the path of a call: `keeps` says whether it is planned. The graphs of its operators, else.
   std::vector<graph> by_shapes(compiled_call& now, bool keeps, std::function<void()>& grow);
@@ -190,15 +213,14 @@ class compiled_base {
     auto text = error::place(at);
     return text.empty() ? std::string("a place that is not known") : text.substr(0, text.size() - 2);
   }
-  /// Which question got another answer; guard_trie::none: one that no call has met.
-  std::string other_answer(compiled_call& now, std::source_location asked, expression_tape const& tape,
-                           std::uint32_t question) const;
+  /// Which guard has another value; guard_trie::none: one that no call has met.
+  std::string other_answer(compiled_call& now, std::source_location guard, expression_tape const& tape,
+                           std::uint32_t expr) const;
   std::string limit_reached(std::string const& why) const;
 
   compile_options options_;
   path_arena arena_;
   path_planner planner_;
-  // No lock is held while code of the program runs: the function, what the host does for it.
   std::mutex mutex_;
   std::condition_variable turn_ends_;
   bool is_recording_ = false;
@@ -228,6 +250,24 @@ known_call* compiled_base::known_call_of(Call& now, known_calls& calls) {
   return known;
 }
 
+inline std::optional<compiled_base::missed_call> compiled_base::run(compiled_call& now, known_calls& calls,
+                                                                    known_call& c, planned_path& p, host_log& log) {
+  if (!calls.is_busy) calls.use(c);
+  store_.use(p);
+  known_calls::busy const others_keep_out(calls);
+  if (!p.refused.empty()) {
+    if (arena_.device) refuse_on_device(p.refused);
+    return missed_call{path_run::outcome::failed, p.refused, {}};
+  }
+  log.restart();
+  path_run running(arena_, p, c.arguments, log);
+  auto how = path_run::outcome::failed;
+  with_place(arena_.at, [&] { how = running(now); });
+  if (how != path_run::outcome::ended) return missed_by(now, running, how);
+  if (running.thrown()) std::rethrow_exception(running.thrown());
+  return std::nullopt;
+}
+
 template <class Call>
 void compiled_base::perform(Call& now) {
   auto& calls = calls_.here();
@@ -237,7 +277,8 @@ void compiled_base::perform(Call& now) {
   auto& path = *known->paths->paths[found];
   if (arena_.device && !path.is_simple) return look_up(now, calls, false);  // in the function's turn
   if (is_next_verified()) return look_up(now, calls, true);
-  hit(now, calls, *known, path);
+  host_log log;
+  if (auto missed = run(now, calls, *known, path, log)) miss(now, calls, log, std::move(*missed));
 }
 
 }}}  // namespace neap::v0::detail

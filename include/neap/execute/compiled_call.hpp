@@ -33,10 +33,10 @@ class made_parts {
 /// Gives the parts of a result what a graph has made: a class for walk_parts().
 struct result_filler {
   made_parts& from;
-  std::size_t tensors = 0, cells = 0;
+  std::size_t tensors = 0, scalars = 0;
   void visit(tensor& x) { x = from.tensor_of(tensors++); }
-  void cell(void*, void* value, std::size_t bytes, symbol_mark*) {
-    std::uint64_t const bits = from.value_of(cells++);
+  void scalar(void*, void* value, std::size_t bytes, symbol_id*) {
+    std::uint64_t const bits = from.value_of(scalars++);
     std::memcpy(value, &bits, bytes);
   }
   void plain(void*, std::size_t) {}
@@ -53,19 +53,19 @@ class compiled_call {
  public:
   /// A number of the arguments' types.
   virtual std::uint64_t type_number() const = 0;
-  /// The parts of the objects that are given by reference, or of those by value.
+  /// The parts of the objects that are passed by reference, or of those by value.
   virtual void walk(bool references, part_visitor& to) = 0;
   /// All of them, without taking memory.
   virtual void walk_known(known_arguments& to) = 0;
   virtual void put(argument_key& to) = 0;
 
-  /// Whether all that is given by value can be copied.
+  /// Whether all that is passed by value can be copied.
   virtual bool copies() const = 0;
   /// Keeps a copy for run_kept(), where copies() holds.
   virtual void keep_copy() = 0;
   /// Runs the function, and holds its result.
   virtual void run() = 0;
-  /// On a copy of what is given by value, where copies() holds; else as run().
+  /// On a copy of what is passed by value, where copies() holds; else as run().
   virtual void run_on_copy() = 0;
   virtual void run_kept() = 0;
 
@@ -125,8 +125,8 @@ class call_of final : public compiled_call {
   void run() override { run(*arguments_); }
   void run_on_copy() override {
     if constexpr (can_copy) {
-      auto given = *arguments_;
-      run(given);
+      auto copy = *arguments_;
+      run(copy);
     } else {
       run(*arguments_);
     }

@@ -41,7 +41,7 @@ struct length_family {
 struct compiled_paths {
   std::string signature;
   std::shared_ptr<length_family> family;  // null: no length of it may change
-  std::size_t cell_count = 0;             // tracked scalars of the arguments
+  std::size_t scalar_count = 0;           // tracked scalars of the arguments
   expression_tape tape;                   // those of paths that were dropped stay
   std::size_t dropped = 0;
   guard_trie guards;
@@ -105,8 +105,8 @@ class path_store {
   bool has_room(compiled_paths const& of) const;
   /// The same, after others were dropped if the options say so.
   bool make_room(compiled_paths const& of);
-  /// Makes another path of these, or the beginning of one, known to look-ups. Of too many lengths of a graph the one that
-  /// was used least recently goes.
+  /// Makes another path of these, or the beginning of one, known to look-ups. Of too many lengths of a graph the one
+  /// that was used least recently goes.
   void publish(std::shared_ptr<compiled_paths> const& to, bool is_fresh);
   /// Why arguments with this signature have no path yet.
   std::string other_signature(argument_state const& named) const;

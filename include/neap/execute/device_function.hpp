@@ -1,13 +1,13 @@
-// A compiled function whose graphs run on a device, from the first call on: a call whose path is new is captured by shapes,
-// planned, and run there. Nothing is computed on the host instead: what no graph on the device stands for is refused, with
-// the reason.
+// A compiled function whose graphs run on a device, from the first call on: a call whose path is new is captured by
+// shapes, planned, and run there. Nothing is computed on the host instead: what no graph on the device stands for is
+// refused, with the reason.
 //
-// Where an element that the program reads decides, the stages before it are captured first. They run on the device, what
-// they read is known from then on, and the function is captured again with it, up to the next read or its end. Effects and
-// functions of the host run once, with the stages. A function that ends by an exception has, as far as it came, the effects
-// of eager execution: its path is captured, run and kept, and ends by that exception in each later call. Where a function
-// of the host throws, the library refuses something, or the exception carries tensors that the call has computed, the path
-// is run and not kept.
+// Where an element that the program reads decides, the stages before it are captured first. They run on the device,
+// what they read is known from then on, and the function is captured again with it, up to the next read or its end.
+// Effects and functions of the host run once, with the stages. A function that ends by an exception has, as far as it
+// came, the effects of eager execution: its path is captured, run and kept, and ends by that exception in each later
+// call. Where a function of the host throws, the library refuses something, or the exception carries tensors that the
+// call has computed, the path is run and not kept.
 #pragma once
 
 #include <neap/execute/compile.hpp>
@@ -37,10 +37,10 @@ using device_calls = function_calls<F, calls_on_device>;
 
 }  // namespace detail
 
-/// A function that compile() was given for a device. A call is as a compiled function's on the host, but that the function
-/// is called without data where a path is new, as often as elements that decide are read in it. Throws neap::error in
-/// addition where no graph on the device stands for the call, or the device fails: arguments are as before the call, or as
-/// the message states. why_missed() is why the last call that was captured had no graph before.
+/// A function compiled for a device. A call is as a compiled function's on the host, but that the function is called
+/// without data where a path is new, as often as elements that decide are read in it. Throws neap::error in addition
+/// where no graph on the device stands for the call, or the device fails: arguments are as before the call, or as the
+/// message states. why_missed() is why the last call that was captured had no graph before.
 template <class F>
 class device_function : public detail::compiled_handle<detail::device_calls<F>> {
  public:

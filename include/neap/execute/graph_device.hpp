@@ -19,7 +19,7 @@ struct carried_value {
   std::shared_ptr<storage_elsewhere> there;
 };
 
-/// A planned graph on a device. Its sources are numbered as they were given.
+/// A planned graph on a device. Its sources are numbered in the order of place().
 class device_graph {
  public:
   device_graph() = default;

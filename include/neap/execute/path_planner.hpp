@@ -1,5 +1,5 @@
-// How captured paths become planned ones: each stage's graph is planned and placed where paths run; where a path is known
-// already, it must be the same.
+// How captured paths become planned ones: each stage's graph is planned and placed where paths run; where a path is
+// known already, it must be the same.
 #pragma once
 
 #include <neap/execute/compiled_paths.hpp>
@@ -23,8 +23,8 @@ struct known_stages {
 
 class path_planner {
  public:
-  /// Of a graph, the memory in its order of the largest graph of its path (0: it is the only one), and the plan of a graph
-  /// that it equals but for lengths (null: none).
+  /// Of a graph, the memory in its order of the largest graph of its path (0: it is the only one), and the plan of a
+  /// graph that it equals but for lengths (null: none).
   using planner = std::function<plan<graph>(graph const&, bytes_t, planned_before const*)>;
   /// What is thrown where a path has no plan.
   struct no_plan {
@@ -42,9 +42,9 @@ class path_planner {
 
   /// As many stages of a captured path as its guards lead to.
   static known_stages known(compiled_paths const& in, std::vector<captured_stage> const& stages);
-  /// Plans a captured path, or the beginning of one that has no end yet. `form`: of its result. `full`: why a known path gets
-  /// no more stages; empty: it may. False: it was known. Throws no_plan, and neap::error where the path contradicts those
-  /// that are known; nothing has changed then.
+  /// Plans a captured path, or the beginning of one that has no end yet. `form`: of its result. `full`: why a known
+  /// path gets no more stages; empty: it may. False: it was known. Throws no_plan, and neap::error where the path
+  /// contradicts those that are known; nothing has changed then.
   bool add(compiled_paths& to, captured_path p, known_stages const& known, bool is_beginning,
            std::shared_ptr<void> form, std::string const& full);
   [[noreturn]] void untracked(std::source_location at) const;

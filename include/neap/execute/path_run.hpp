@@ -1,6 +1,6 @@
 // One call along a planned path: a graph, what the host reads of it and does, the guards that depend on that, the next
-// graph. Nothing that eager execution would see is changed before the end but memory that operators write, of which copies
-// are kept as long as the call may still turn out to need another path.
+// graph. Nothing that eager execution would see is changed before the end but memory that operators write, of which
+// copies are kept as long as the call may still turn out to need another path.
 //
 // One arena serves all stages. What later stages need of a stage is moved to the arena's end when it has run:
 //
@@ -15,6 +15,7 @@
 #include <neap/execute/planned_path.hpp>
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,7 +24,7 @@
 
 namespace neap { inline namespace v0 { namespace detail {
 
-/// Its arguments are those of which a look-up has found the path.
+/// Its arguments are those of which a look-up has found the path. What each hit does is inline: a call costs nanoseconds.
 class path_run final : public made_parts {
  public:
   /// shares: an element of a tracked container has memory that the call updates, by a signature that does not state it.
@@ -39,18 +40,20 @@ class path_run final : public made_parts {
   path_run(path_run const&) = delete;
   path_run& operator=(path_run const&) = delete;
 
-  /// Runs the path, and gives the call its result and effects. Missed, failed, shares, busy: all memory is as before.
-  /// Throws what the path ends by, what a device throws, and what has met memory of arguments of which there is no copy.
+  /// Runs the path, with the result and the effects of the call. Missed, failed, shares, busy: all memory is as before.
+  /// Throws what a device throws, and what has met memory of arguments of which there is no copy.
   outcome operator()(compiled_call& now);
-  /// What was read of tensors, and what functions of the host gave, so far.
+  /// What the path ends by in place of a result; null: it has one.
+  std::exception_ptr const& thrown() const { return stage_->end->thrown; }
+  /// What was read of tensors, and what functions of the host returned, so far.
   known_reads reads() const;
-  /// Of a call that has missed: the question, an expression of the tape.
-  std::source_location missed_at() const { return missed_at_; }
-  std::uint32_t missed_question() const { return missed_question_; }
+  /// Of a call that has missed: the guard, an expression of the tape.
+  std::source_location missed_at() const { return more_->missed_at; }
+  std::uint32_t missed_expr() const { return more_->missed_expr; }
   expression_tape const& tape() const { return *more_->tape; }
 
   tensor tensor_of(std::size_t k) override { return tensor_from(stage_->end->result[k]); }
-  std::uint64_t value_of(std::size_t k) override { return value(stage_->end->result_cells[k]); }
+  std::uint64_t value_of(std::size_t k) override { return value(stage_->end->result_scalars[k]); }
 
  private:
   struct saved {
@@ -67,7 +70,7 @@ class path_run final : public made_parts {
   struct progress {
     progress(planned_path const& path, known_arguments const& begin, std::span<std::byte> arena);
     std::shared_ptr<expression_tape const> tape;
-    std::vector<std::uint64_t> cells;  // those of the arguments, then what was read
+    std::vector<std::uint64_t> scalars;  // those of the arguments, then what was read
     expression_values values;
     std::vector<tensor> arguments;  // as they were at the beginning
     std::vector<location> locations;
@@ -77,32 +80,67 @@ class path_run final : public made_parts {
     std::byte* free;                 // the end of what stages may use
     bytes_t carried_bytes = 0;       // on the device, so far
     bool has_effects = false;        // that may throw
+    std::source_location missed_at{};
+    std::uint32_t missed_expr = 0;
+  };
+  /// What the call leaves in arguments, beside scalars and what operators write.
+  struct changes {
+    std::vector<container_change> containers;
+    std::vector<tensor> tensors;
   };
 
-  outcome to_the_end(compiled_call& now);
-  /// The stage after this one; null: none is known.
-  planned_stage* next_of(planned_stage const& s);
-  void run(planned_stage& s);
+  /// Takes the arena. False: another call has it.
+  bool enter() {
+    lock_.lock();
+    if (on_->is_in_host_code) return false;
+    if (on_->device) on_->device->reserve_carried(static_cast<bytes_t>(path_->arena_bytes));
+    else on_->memory.grow(path_->arena_bytes);
+    if (recording_watch::is_under_way()) report_uses();
+    if (!path_->is_simple) more_.emplace(*path_, *begin_, on_->memory.memory());
+    return true;
+  }
+  /// The stage after the present one; null: none is known.
+  planned_stage* next();
+  /// The storages that the call leaves behind, and changes of arguments: memory is taken before the last graph runs.
+  void begin_end(planned_stage const& s) {
+    made_.reserve(s.made.size());
+    for (auto const& m : s.end->made) made_.push_back(unwritten_storage(m.type, m.as));
+    if (!s.captured.needs_host() && s.end->has_effects()) prepare(*s.end);
+  }
+  void fill_made(planned_stage& s) {
+    for (std::size_t i = 0; i < made_.size(); ++i)
+      if (auto const bytes = static_cast<std::size_t>(made_[i]->bytes()); bytes > 0)
+        std::memcpy(made_[i]->data(),
+                    s.made[i] == planned_stage::made_before ? read(s.end->made[i].storage) : kept_by(s, s.made[i]),
+                    bytes);
+  }
   void run_graph(planned_stage& s);
-  void bind(planned_stage& s);
+  void bind(planned_stage& s, bound_graph::runnable* on_host);
   /// What the host reads of a stage and does at its end.
   void serve(captured_stage const& c);
   void report_uses() const;
 
-  location& place(std::uint32_t row);
+  location& place(std::uint32_t storage);
   /// The same for the host, which copies it if it has to.
-  std::byte const* read(std::uint32_t row);
-  void set_cell(std::uint32_t k, std::uint64_t bits);
+  std::byte const* read(std::uint32_t storage);
+  void set_scalar(std::uint32_t k, std::uint64_t bits);
   /// The value of an expression.
   std::uint64_t value(std::uint32_t expression) {
     return more_ ? more_->values(expression) : begin_->value(expression);
   }
   /// An argument's tensor, or an element of a tracked container.
-  tensor const& argument(std::uint32_t k) const;
+  tensor const& argument(std::uint32_t k) const {
+    auto const n = begin_->tensors().size();
+    if (k >= n) return elements_[k - n];
+    return more_ ? more_->arguments[k] : *begin_->tensors()[k].now;
+  }
   tensor tensor_from(tensor_origin const& o) const;
-  tracked_base& container_in(std::uint32_t cell) const;
+  tracked_base& container_in(std::uint32_t scalar) const;
   /// What a graph has left for place k of its `kept`, in the host's memory.
-  static std::byte* kept_by(planned_stage& s, std::size_t k);
+  static std::byte* kept_by(planned_stage& s, std::size_t k) {
+    auto const at = s.run ? (*s.run)->value(s.kept[k]) : s.on_device->value(s.kept[k]);
+    return static_cast<std::byte*>(at.data);
+  }
   void leave_on_device(planned_stage& s);
   void move_to_end(planned_stage& s);
 
@@ -121,14 +159,11 @@ class path_run final : public made_parts {
   std::unique_lock<std::mutex> lock_;
   planned_stage* stage_ = nullptr;
   std::optional<progress> more_;  // unless the path is simple
+  std::optional<changes> changes_;
   std::vector<tensor> elements_;  // of tracked containers
   std::vector<std::shared_ptr<tensor_storage>> made_;
-  std::vector<container_change> changes_;
-  std::vector<tensor> written_;  // that arguments become
   std::vector<saved> saved_;
   bool is_unsaved_ = false;  // memory of arguments is written of which there is no copy
-  std::source_location missed_at_{};
-  std::uint32_t missed_question_ = 0;
 };
 
 }}}  // namespace neap::v0::detail

@@ -30,7 +30,7 @@ bool is_like(op_graph const& a, op_graph const& b);
 
 /// `planned`, a graph that was made of `from` by copies and transfers of its ops, with the sizes of `to` in place of
 /// those of `from`.
-op_graph resized(op_graph const& planned, op_graph const& from, op_graph const& to);
+op_graph retargeted(op_graph const& planned, op_graph const& from, op_graph const& to);
 
 }  // namespace detail
 
@@ -40,7 +40,7 @@ template <class Ops>
 std::optional<plan<basic_graph<Ops>>> plan_like(plan<basic_graph<Ops>> const& like, basic_graph<Ops> const& from,
                                                 basic_graph<Ops> const& to) {
   if (like.original != from.digest() || like.graph.runs_in_parts() || !detail::is_like(from, to)) return std::nullopt;
-  candidate<basic_graph<Ops>> c{basic_graph<Ops>(detail::resized(like.graph, from, to)), like.order(), {}};
+  candidate<basic_graph<Ops>> c{basic_graph<Ops>(detail::retargeted(like.graph, from, to)), like.order(), {}};
   c.result = simulate(c.graph, c.order, roofline::host(1), like.options);
   return make_plan(std::move(c), to, like.options);
 }

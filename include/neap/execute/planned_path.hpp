@@ -1,5 +1,5 @@
-// Planned paths of a compiled function: the stages of captured paths (captured_path.hpp) with their graphs placed in the
-// arena that all of them share. Paths that begin alike share stages: what may follow a stage is a tree.
+// Planned paths of a compiled function: the stages of captured paths (captured_path.hpp) with their graphs placed in
+// the arena that all of them share. Paths that begin alike share stages: what may follow a stage is a tree.
 //
 // A path of one stage without host work is its fast case: it has no look-up but the first.
 #pragma once
@@ -51,8 +51,8 @@ struct planned_stage {
 
   bool has_graph() const { return run || on_device; }
   bool ends_without_host() const { return end && !captured.needs_host(); }
-  /// Bytes that this stage and those after it need of the arena, where `before` bytes are kept at its end; on a device, of
-  /// the memory for what is kept.
+  /// Bytes that this stage and those after it need of the arena, where `before` bytes are kept at its end; on a device,
+  /// of the memory for what is kept.
   std::size_t needed(bytes_t before = 0) const {
     bytes_t const own = run ? (*run)->arena_bytes() : 0;
     auto most = static_cast<std::size_t>(std::max(align_up(own, 64), end ? 0 : kept_bytes) + before);

@@ -21,6 +21,25 @@ struct output_rule;
 namespace detail {
 
 class tensor_storage;
+class computation_listener;
+class scalar_listener;
+class host_listener;
+class container_listener;
+class host_log;
+
+/// What listens on a thread while a call is captured; null: nothing does.
+struct capture_context {
+  computation_listener* computations = nullptr;
+  scalar_listener* scalars = nullptr;
+  host_listener* host = nullptr;
+  container_listener* containers = nullptr;
+  host_log* log = nullptr;  // of the call that runs eagerly after it has begun as a graph
+
+  /// This thread's.
+  static capture_context& here();
+};
+inline constinit thread_local capture_context capture_of_thread{};
+inline capture_context& capture_context::here() { return capture_of_thread; }
 
 class computation_listener {
  public:
@@ -60,7 +79,7 @@ class computation_listener {
   bool has_data() const { return has_data_; }
 
   /// The capture under way on this thread; null: none.
-  static computation_listener*& active();
+  static computation_listener*& active() { return capture_context::here().computations; }
   /// Whether operators of this thread compute.
   static bool computes() { return !active() || active()->has_data(); }
 

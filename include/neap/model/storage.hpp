@@ -127,13 +127,13 @@ class tensor_storage {
   /// How often it was written in place since it was made.
   std::uint32_t version() const { return version_; }
   void written() { ++version_; }
-  /// The capture that records the call in which it was made, by its number, and its row there. 0: none.
+  /// The capture that records the call in which it was made, by its number, and its own number there. 0: none.
   struct recorded_as {
     std::uint64_t capture = 0;
-    std::uint32_t row = 0;
+    std::uint32_t id = 0;
   };
-  recorded_as recorded() const { return {capture_, capture_row_}; }
-  void set_recorded(recorded_as const& r) { capture_ = r.capture, capture_row_ = r.row; }
+  recorded_as recorded() const { return {capture_, capture_id_}; }
+  void set_recorded(recorded_as const& r) { capture_ = r.capture, capture_id_ = r.id; }
   /// What updates that compute nothing change, and back to that.
   struct writing_state {
     std::uint32_t version;
@@ -161,7 +161,7 @@ class tensor_storage {
   std::weak_ptr<read_data> reader_;
   std::shared_ptr<tensor_storage> training_;
   std::uint64_t capture_ = 0, lost_tie_ = 0;
-  std::uint32_t version_ = 0, replacements_ = 0, capture_row_ = 0;
+  std::uint32_t version_ = 0, replacements_ = 0, capture_id_ = 0;
   neap::role role_;
   bool copied_in_trace_ = false, frozen_ = false, tied_ = false, converted_ = false, training_waits_ = false;
 };

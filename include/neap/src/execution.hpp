@@ -19,9 +19,16 @@
 #undef NEAP_INSTANTIATE_ONCE
 #define NEAP_INSTANTIATE_ONCE(...) template __VA_ARGS__
 
+#include <neap/capture/impl/container_recorder.ipp>
 #include <neap/capture/impl/expression.ipp>
 #include <neap/capture/impl/host_function.ipp>
-#include <neap/capture/impl/scalar_listener.ipp>
+#include <neap/capture/impl/host_recorder.ipp>
+#include <neap/capture/impl/recorder.ipp>
+#include <neap/capture/impl/recording_state.ipp>
+#include <neap/capture/impl/scalar_recorder.ipp>
+#include <neap/capture/impl/stage_list.ipp>
+#include <neap/capture/impl/storage_table.ipp>
+#include <neap/capture/impl/tensor_recorder.ipp>
 #include <neap/execute/evaluator.hpp>
 #include <neap/execute/impl/arena.ipp>
 #include <neap/execute/impl/batch_runner.ipp>

@@ -46,9 +46,9 @@ NEAP_FUNC std::uint32_t expression_tape::call(scalar_function f, std::uint32_t a
   return add({expression::kind::call, a, b, f, 0});
 }
 
-NEAP_FUNC expression_values::expression_values(expression_tape const& tape, std::vector<std::uint64_t> const& cells)
+NEAP_FUNC expression_values::expression_values(expression_tape const& tape, std::vector<std::uint64_t> const& scalars)
     : tape_(&tape),
-      cells_(&cells),
+      scalars_(&scalars),
       values_(tape.size()),
       known_(tape.size()) {}
 
@@ -66,7 +66,7 @@ NEAP_FUNC std::uint64_t expression_values::operator()(std::uint32_t k) {
     if (known_[at]) continue;
     known_[at] = true;
     if (e.what == expression::kind::constant) values_[at] = e.bits;
-    else if (e.what == expression::kind::cell) values_[at] = (*cells_)[e.a];
+    else if (e.what == expression::kind::scalar) values_[at] = (*scalars_)[e.a];
     else values_[at] = e.call(values_[e.a], values_[e.b]);
   }
   return values_[k];

@@ -38,27 +38,6 @@ NEAP_FUNC host_result const* host_log::known(std::size_t k) const {
   return &done_[k].result;
 }
 
-NEAP_FUNC host_log*& host_log::active() {
-  thread_local host_log* current = nullptr;
-  return current;
-}
-
-NEAP_FUNC unseen_scope::unseen_scope()
-    : computations_(std::exchange(computation_listener::active(), nullptr)),
-      scalars_(std::exchange(scalar_listener::active(), nullptr)),
-      host_(std::exchange(host_listener::active(), nullptr)),
-      log_(nullptr) {}
-
-NEAP_FUNC unseen_scope::~unseen_scope() {
-  computation_listener::active() = computations_, scalar_listener::active() = scalars_;
-  host_listener::active() = host_;
-}
-
-NEAP_FUNC host_listener*& host_listener::active() {
-  thread_local host_listener* current = nullptr;
-  return current;
-}
-
 NEAP_FUNC branch_scope::branch_scope(std::source_location at) : listener_(host_listener::active()) {
   if (listener_) listener_->begins_branch(at);
 }
@@ -95,23 +74,23 @@ NEAP_FUNC tensor apart(tensor const& t, std::source_location at) {
 }
 
 NEAP_FUNC std::pair<host_result, std::uint32_t> perform_on_host(std::shared_ptr<host_function const> const& f,
-                                                                host_listener::arguments const& given, bool is_effect,
+                                                                host_listener::arguments const& passed, bool is_effect,
                                                                 std::source_location at) {
   if (auto* l = host_listener::active()) {
-    if (!is_effect) return l->external(f, given, at);
-    l->effect(f, given, at);
+    if (!is_effect) return l->external(f, passed, at);
+    l->effect(f, passed, at);
     return {};
   }
   recording_watch::uses(nullptr);
   std::vector<tensor> copies;
-  for (auto const& t : given.tensors) copies.push_back(apart(t, at));
+  for (auto const& t : passed.tensors) copies.push_back(apart(t, at));
   if (auto* log = host_log::active()) {
     if (is_effect && log->holds_effects()) return {};
-    auto r = log->perform(f, copies, given.bits);
+    auto r = log->perform(f, copies, passed.bits);
     if (!r.made.is_empty()) r.made = apart(r.made, at);
     return {std::move(r), 0};
   }
-  return {f->call(copies, given.bits), 0};
+  return {f->call(copies, passed.bits), 0};
 }
 
 }}}  // namespace neap::v0::detail

@@ -25,7 +25,7 @@ NEAP_FUNC compiled_base::sizes compiled_base::walk_all(compiled_call& now, argum
   to.put(now.type_number());
   to.put(mode());
   now.walk(true, to);
-  sizes const n{to.tensors.size(), to.cells.size(), to.plains.size(), to.form.size()};
+  sizes const n{to.tensors.size(), to.scalars.size(), to.plains.size(), to.form.size()};
   now.walk(false, to);
   to.ask_places(takes_parts_of_storages());
   if (elements_share_.load(std::memory_order_relaxed)) to.ask_sharing();
@@ -52,39 +52,22 @@ NEAP_FUNC void compiled_base::meet(compiled_call& now, compiled_paths const& pat
   c.arguments.end_first();
 }
 
-NEAP_FUNC void compiled_base::hit(compiled_call& now, known_calls& calls, known_call& c, planned_path& p) {
-  host_log log;
-  std::string why;
-  known_reads reads;
-  auto const how = run(now, calls, c, p, log, why, reads);
-  if (how == path_run::outcome::ended) return;
-  if (how == path_run::outcome::missed || arena_.device)
-    return look_up(now, calls, false, std::move(log),
-                   how == path_run::outcome::missed ? std::move(why) : std::string());
-  run_instead(now, log, std::move(why));
+NEAP_FUNC void compiled_base::miss(compiled_call& now, known_calls& calls, host_log& log, missed_call missed) {
+  if (missed.how == path_run::outcome::missed) return look_up(now, calls, false, std::move(log), std::move(missed.why));
+  if (arena_.device) return look_up(now, calls, false);
+  run_instead(now, log, std::move(missed.why));
 }
 
-NEAP_FUNC path_run::outcome compiled_base::run(compiled_call& now, known_calls& calls, known_call& c, planned_path& p,
-                                               host_log& log, std::string& why, known_reads& reads) {
+NEAP_FUNC compiled_base::missed_call compiled_base::missed_by(compiled_call& now, path_run const& running,
+                                                              path_run::outcome how) {
   using outcome = path_run::outcome;
-  if (!calls.is_busy) calls.use(c);
-  store_.use(p);
-  known_calls::busy const others_keep_out(calls);
-  auto how = outcome::failed;
-  why = p.refused;
-  if (p.refused.empty()) {
-    log.restart();
-    path_run running(arena_, p, c.arguments, log);
-    how = running(now);
-    if (how == outcome::ended) return how;
-    if (how == outcome::failed) why = "the graph failed";
-    if (how == outcome::busy) why = path_planner::in_host_code;
-    if (how == outcome::shares) why = shared_element, elements_share_ = true;
-    if (how == outcome::missed) why = other_answer(now, running.missed_at(), running.tape(), running.missed_question());
-    reads = running.reads();
-  }
-  if (arena_.device && (!p.refused.empty() || how == outcome::busy)) refuse_on_device(why);
-  return how;
+  missed_call missed{how, "the graph failed", running.reads()};
+  if (how == outcome::busy) missed.why = path_planner::in_host_code;
+  if (how == outcome::shares) missed.why = shared_element, elements_share_ = true;
+  if (how == outcome::missed)
+    missed.why = other_answer(now, running.missed_at(), running.tape(), running.missed_expr());
+  if (arena_.device && how == outcome::busy) refuse_on_device(missed.why);
+  return missed;
 }
 
 NEAP_FUNC void compiled_base::run_instead(compiled_call& now, host_log& log, std::string why) {
@@ -117,7 +100,7 @@ NEAP_FUNC compiled_base::call_path compiled_base::find(compiled_call& now, argum
   auto const found = path_of(c);
   auto const& guards = c.paths->guards;
   if (found != guard_program::none) to.known = c.paths->paths[found];
-  else to.why = other_answer(now, guards.place(c.arguments.node), c.paths->tape, guards.question(c.arguments.node));
+  else to.why = other_answer(now, guards.place(c.arguments.node), c.paths->tape, guards.expr(c.arguments.node));
   return to;
 }
 
@@ -153,8 +136,10 @@ NEAP_FUNC void compiled_base::look_up(compiled_call& now, known_calls& calls, bo
     if (to.known && !is_missed && !verifies) {
       if (on_host) lock.unlock();
       auto const before = reads.size();
-      auto const how = run(now, calls, *to.call, *to.known, log, to.why, reads);
-      if (how == outcome::ended) return;
+      auto missed_here = run(now, calls, *to.call, *to.known, log);
+      if (!missed_here) return;
+      auto const how = missed_here->how;
+      to.why = std::move(missed_here->why), reads = std::move(missed_here->reads);
       if (how != outcome::missed && on_host) return instead(to.why);
       if (how == outcome::shares) {
         reads.clear();
@@ -185,6 +170,28 @@ NEAP_FUNC void compiled_base::look_up(compiled_call& now, known_calls& calls, bo
 
 // Captures.
 
+/// After a capture with data: `others` are the owners of inputs beside arguments, as they were before.
+inline void refuse_what_is_kept(recorder& rec, compiled_call& now, argument_state const& begin,
+                                argument_state const& end, argument_state const& result,
+                                std::vector<long> const& others) {
+  argument_state by_value;
+  now.walk(false, by_value);
+  by_value.handles.clear();
+  if (rec.state().was_used())
+    rec.set_unusable("another thread, or a function of the host, has used tensors or states meanwhile");
+  owner_counts const owners(owners_in({&end, &result, &by_value}));
+  auto const now_others = other_owners(begin, owners);
+  bool const keeps_argument = !std::ranges::equal(now_others, others, std::less_equal<>());
+  if ((keeps_argument && rec.state().containers_begun.empty()) || rec.is_kept_outside(owners))
+    rec.set_unusable(
+        "the function keeps a tensor, one that it has computed or one of the arguments, outside of its arguments and "
+        "result, which graphs would not: keep it in a part of an argument, or return it");
+  if (rec.keeps_tracked({&end, &result, &by_value}))
+    rec.set_unusable(
+        "the function keeps a tracked scalar or container that it has made outside of its arguments and result, which "
+        "graphs would not find: keep it in a part of an argument");
+}
+
 NEAP_FUNC compiled_base::recorded_path compiled_base::recorded(compiled_call& now, capture_mode how,
                                                                argument_state& begin, sizes const& n,
                                                                compiled_paths& to, host_log& log,
@@ -199,16 +206,16 @@ NEAP_FUNC compiled_base::recorded_path compiled_base::recorded(compiled_call& no
     }
   } const result{with_data ? nullptr : &now};
   std::exception_ptr thrown;
-  bool lacks_memory = false;  // which is no answer of the path
+  bool lacks_memory = false;  // which says nothing of the path
   auto const others = with_data ? other_owners(begin, owner_counts(owners_in({&begin}))) : std::vector<long>();
   log.restart();
   recorder rec(begin, to.tape, log, with_data, known);
   auto const take_back = [&](argument_state const& end) {
-    for (auto const& c : end.cells)
-      if (c.mark) *c.mark = {};
+    for (auto const& c : end.scalars)
+      if (c.symbol) *c.symbol = {};
     auto const form = std::string_view(begin.form).substr(0, n.form);
-    if (with_data && rec.refusal().empty()) return true;
-    return rec.take_back(end, n.tensors, n.cells, n.plains, form);
+    if (with_data && rec.state().refusal.empty()) return true;
+    return rec.take_back(end, n.tensors, n.scalars, n.plains, form);
   };
   auto const require_taken_back = [&](argument_state const& end) {
     if (!take_back(end))
@@ -223,16 +230,16 @@ NEAP_FUNC compiled_base::recorded_path compiled_base::recorded(compiled_call& no
       if (how == capture_mode::again_by_shapes) now.run_on_copy();
       else now.run();
     } catch (std::bad_alloc const&) { thrown = std::current_exception(), lacks_memory = true; } catch (...) {
-      if (!rec.is_beginning() && !rec.growth()) thrown = std::current_exception();
+      if (!rec.state().is_beginning() && !rec.state().grow) thrown = std::current_exception();
     }
-    if (!rec.refusal().empty() && (with_data || !is_of(thrown, rec.refusal()))) {
+    if (!rec.state().refusal.empty() && (with_data || !is_of(thrown, rec.state().refusal))) {
       rec.stop();
       now.drop_result();
       argument_state left;
       now.walk(true, left);
-      bool const can_go_on = take_back(left) && with_data && !is_of(thrown, rec.refusal());
-      if (!can_go_on) throw_refusal(thrown, rec.refusal());
-      path.refusal = rec.refusal();
+      bool const can_go_on = take_back(left) && with_data && !is_of(thrown, rec.state().refusal);
+      if (!can_go_on) throw_refusal(thrown, rec.state().refusal);
+      path.refusal = rec.state().refusal;
       return path;
     }
     if (thrown && (!known || lacks_memory)) {
@@ -243,7 +250,7 @@ NEAP_FUNC compiled_base::recorded_path compiled_base::recorded(compiled_call& no
       std::rethrow_exception(thrown);
     }
   }
-  path.is_beginning = rec.is_beginning(), path.growth = rec.growth();
+  path.is_beginning = rec.state().is_beginning(), path.growth = rec.state().grow;
   argument_state end, parts;
   now.walk(true, end);
   if (!path.is_beginning && !path.growth) {
@@ -252,43 +259,28 @@ NEAP_FUNC compiled_base::recorded_path compiled_base::recorded(compiled_call& no
     path.captured.end.thrown = thrown;
   }
   rec.stop();
-  if (rec.finds_sharing()) elements_share_ = true;
-  if (rec.needs_whole()) needs_whole_ = true;
-  for (auto const& c : parts.cells)
-    if (c.mark) *c.mark = {};
+  if (rec.state().finds_sharing) elements_share_ = true;
+  if (rec.state().needs_whole) needs_whole_ = true;
+  for (auto const& c : parts.scalars)
+    if (c.symbol) *c.symbol = {};
   require_taken_back(end);
   end.handles.clear();
-  if (thrown && !rec.unusable()) rec.keep_thrown(path.captured.end);
+  if (thrown && !rec.state().unusable) rec.keep_thrown(path.captured.end);
   if (path.growth) return path;
-  path.caught = rec.has_failed() && !thrown;
+  path.caught = rec.state().has_failed && !thrown;
   if (with_data) {
     parts.handles.clear();
-    argument_state given;
-    now.walk(false, given);
-    given.handles.clear();
     if (path.caught) rec.set_unusable("the function catches an exception of an operator or of a function of the host");
-    if (rec.was_used_elsewhere())
-      rec.set_unusable("another thread, or a function of the host, has used tensors or states meanwhile");
-    owner_counts const owners(owners_in({&end, &parts, &given}));
-    auto const now_others = other_owners(begin, owners);
-    bool const keeps_argument = !std::ranges::equal(now_others, others, std::less_equal<>());
-    if ((keeps_argument && !rec.has_containers()) || rec.is_kept_outside(owners))
-      rec.set_unusable(
-          "the function keeps a tensor, one that it has computed or one of the arguments, outside of its arguments and "
-          "result, which graphs would not: keep it in a part of an argument, or return it");
-    if (rec.keeps_tracked({&end, &parts, &given}))
-      rec.set_unusable(
-          "the function keeps a tracked scalar or container that it has made outside of its arguments and result, which "
-          "graphs would not find: keep it in a part of an argument");
+    refuse_what_is_kept(rec, now, begin, end, parts, others);
   }
-  if (!rec.unusable()) {
+  if (!rec.state().unusable) {
     std::vector<std::uint32_t> also_kept;
     path.known = path_planner::known(to, rec.stages());
     for (auto const* s : path.known.stages)
-      for (auto const& k : s->captured.kept) also_kept.push_back(k.row);
+      for (auto const& k : s->captured.kept) also_kept.push_back(k.storage);
     rec.finish(path.captured, also_kept);
   }
-  path.unusable = rec.unusable();
+  path.unusable = rec.state().unusable;
   if (path.unusable || path.is_beginning || !now.has_result()) return path;
   path.form = now.form();
   argument_state form_parts;
@@ -402,7 +394,7 @@ NEAP_FUNC void compiled_base::run_once(compiled_call& now, recorded_path path, c
     } else {
       call_path once;
       once.paths = std::make_shared<compiled_paths>();
-      once.paths->cell_count = like.paths->cell_count, once.paths->tape = like.paths->tape;
+      once.paths->scalar_count = like.paths->scalar_count, once.paths->tape = like.paths->tape;
       bool const is_beginning = path.is_beginning;
       path.known = {};
       why_ = "";
@@ -411,11 +403,11 @@ NEAP_FUNC void compiled_base::run_once(compiled_call& now, recorded_path path, c
       known_call c;
       meet(now, *once.paths, c);
       (void)path_of(c);
-      std::string why;
       auto const before = reads.size();
-      auto const how = run(now, calls_.here(), c, *once.paths->paths.back(), log, why, reads);
-      if (how == path_run::outcome::ended) return;
-      bool const is_next = how == path_run::outcome::missed ? is_beginning && reads.size() > before : true;
+      auto missed = run(now, calls_.here(), c, *once.paths->paths.back(), log);
+      if (!missed) return;
+      reads = std::move(missed->reads);
+      bool const is_next = missed->how != path_run::outcome::missed || (is_beginning && reads.size() > before);
       if (!is_next || captures > max_captures) planner_.untracked({});
     }
     argument_state begin;
@@ -461,20 +453,20 @@ NEAP_FUNC std::vector<graph> compiled_base::by_shapes(compiled_call& now, bool k
 
 NEAP_FUNC void compiled_base::describe(recorder& rec, argument_state const& begin, sizes const& n, argument_state& end,
                                        argument_state& result, captured_end& to) {
-  if (end.form != begin.form.substr(0, n.form) || end.tensors.size() != n.tensors || end.cells.size() != n.cells ||
+  if (end.form != begin.form.substr(0, n.form) || end.tensors.size() != n.tensors || end.scalars.size() != n.scalars ||
       end.plains.size() != n.plains)
     return rec.set_unusable("it changed the structure of an argument");
   for (std::size_t k = 0; k < begin.handles.size(); ++k)
     if (auto const& h = begin.handles[k]; !h.is_empty())
       if (argument_state::memory_of(h) != begin.memory[k])
         return rec.set_unusable("it froze or freed a weight of an argument, or gave it other memory");
-  for (std::uint32_t k = 0; k < n.cells; ++k)
-    if (!end.cells[k].mark && end.cells[k].address != begin.cells[k].address)
+  for (std::uint32_t k = 0; k < n.scalars; ++k)
+    if (!end.scalars[k].symbol && end.scalars[k].address != begin.scalars[k].address)
       return rec.set_unusable("it moved a neap::state of an argument to another address");
   for (std::uint32_t k = 0; k < n.tensors; ++k)
     if (!are_alike(begin.handles[k], end.handles[k])) to.tensors.push_back({k, rec.leave(*end.tensors[k])});
-  for (std::uint32_t k = 0; k < n.cells; ++k)
-    if (auto const e = rec.written(end.cells[k]); e != rec.begun(k)) to.cells.push_back({k, e});
+  for (std::uint32_t k = 0; k < n.scalars; ++k)
+    if (auto const e = rec.at_end(end.scalars[k]); e != rec.at_begin(k)) to.scalars.push_back({k, e});
   for (std::uint32_t k = 0; k < n.plains; ++k) {
     auto const &a = begin.plains[k], &b = end.plains[k];
     auto const after = end.plain_bytes.substr(b.at, b.bytes);
@@ -482,10 +474,10 @@ NEAP_FUNC void compiled_base::describe(recorder& rec, argument_state const& begi
   }
   rec.leave_containers(to);
   for (auto* t : result.tensors) to.result.push_back(rec.leave(*t));
-  for (auto const& c : result.cells) {
-    auto const e = rec.left(c);
+  for (auto const& c : result.scalars) {
+    auto const e = rec.of_result(c);
     if (e == number_map::none) rec.set_unusable("its result has a neap::state: give a neap::sym");
-    to.result_cells.push_back(e);
+    to.result_scalars.push_back(e);
   }
   to.result_bytes = result.plain_bytes + result.form;
 }
@@ -514,18 +506,18 @@ NEAP_FUNC void compiled_base::refuse(recorded_path const& path) const {
 
 // Texts.
 
-NEAP_FUNC std::string compiled_base::other_answer(compiled_call& now, std::source_location asked,
-                                                  expression_tape const& tape, std::uint32_t question) const {
+NEAP_FUNC std::string compiled_base::other_answer(compiled_call& now, std::source_location guard,
+                                                  expression_tape const& tape, std::uint32_t expr) const {
   argument_state named(true);
   walk_all(now, named);
-  auto const& names = named.cell_names;
+  auto const& names = named.scalar_names;
   std::string text = "the question";
   bool const knows_place =
-      asked.line() != 0 && (asked.line() != arena_.at.line() || place_of(asked) != place_of(arena_.at));
-  if (knows_place) text += " at " + place_of(asked);
+      guard.line() != 0 && (guard.line() != arena_.at.line() || place_of(guard) != place_of(arena_.at));
+  if (knows_place) text += " at " + place_of(guard);
   std::vector<std::string> of;
   std::vector<std::uint32_t> open;
-  if (question != guard_trie::none) open.push_back(question);
+  if (expr != guard_trie::none) open.push_back(expr);
   std::vector<bool> met(tape.size());
   while (!open.empty()) {
     auto const k = open.back();
@@ -534,7 +526,7 @@ NEAP_FUNC std::string compiled_base::other_answer(compiled_call& now, std::sourc
     met[k] = true;
     auto const& e = tape[k];
     if (e.what == expression::kind::call) open.push_back(e.b), open.push_back(e.a);
-    if (e.what != expression::kind::cell) continue;
+    if (e.what != expression::kind::scalar) continue;
     auto name = e.a < names.size() ? names[e.a] : std::string("an element of a tensor or a function of the host");
     if (std::ranges::find(of, name) == of.end()) of.push_back(std::move(name));
   }

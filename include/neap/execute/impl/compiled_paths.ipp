@@ -20,13 +20,13 @@ NEAP_FUNC void compiled_paths::publish() {
     for (auto const& from : s.captured.sources)
       if (from.what == captured_stage::source::kind::scalar) needed.push_back(from.number);
     for (auto const& e : s.captured.elements) needed.push_back(e.container), needed.push_back(e.place);
-    for (auto const& w : s.end->cells) needed.push_back(w.expression);
+    for (auto const& w : s.end->scalars) needed.push_back(w.expression);
     for (auto const& w : s.end->containers)
       for (auto const& x : w.items) needed.push_back(x.expression);
-    needed.insert(needed.end(), s.end->result_cells.begin(), s.end->result_cells.end());
+    needed.insert(needed.end(), s.end->result_scalars.begin(), s.end->result_scalars.end());
   }
   published = std::make_shared<published_paths const>(
-      published_paths{guard_program(tape, guards, effects, cell_count), paths, tape});
+      published_paths{guard_program(tape, guards, effects, scalar_count), paths, tape});
 }
 
 NEAP_FUNC std::shared_ptr<compiled_paths> path_store::find(std::string const& signature) {
@@ -48,7 +48,7 @@ NEAP_FUNC void path_store::add(std::shared_ptr<compiled_paths> fresh) {
 NEAP_FUNC std::shared_ptr<compiled_paths> path_store::fresh(argument_state const& begin, std::string family) const {
   auto made = std::make_shared<compiled_paths>();
   made->signature = begin.signature;
-  made->cell_count = begin.cells.size();
+  made->scalar_count = begin.scalars.size();
   if (options_.lengths.empty()) return made;
   for (auto const& p : all_)
     if (p->family && p->family->signature == family) made->family = p->family;

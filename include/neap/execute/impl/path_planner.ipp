@@ -44,8 +44,8 @@ inline bool same_constants(std::vector<tensor> const& a, std::vector<tensor> con
 inline bool same_calls(std::vector<captured_stage::host_call> const& a,
                        std::vector<captured_stage::host_call> const& b) {
   return std::ranges::equal(a, b, [](auto const& p, auto const& q) {
-    return p.function->is_like(*q.function) && p.rows == q.rows && p.types == q.types && p.scalars == q.scalars &&
-           p.cell == q.cell && p.gives_tensor == q.gives_tensor && p.row == q.row;
+    return p.function->is_like(*q.function) && p.storages == q.storages && p.types == q.types &&
+           p.scalars == q.scalars && p.result == q.result && p.gives_tensor == q.gives_tensor && p.storage == q.storage;
   });
 }
 inline std::string refusal_of(error const& e) {
@@ -131,7 +131,7 @@ NEAP_FUNC std::unique_ptr<device_graph> path_planner::on_device(plan<graph> p,
   using kind = captured_stage::source::kind;
   std::vector<std::size_t> carried;
   for (std::size_t i = 0; i < s.sources.size(); ++i)
-    if (s.sources[i].what == kind::row) carried.push_back(i);
+    if (s.sources[i].what == kind::storage) carried.push_back(i);
   auto made = on_.device->place(std::move(p), bindings, carried);
   for (std::size_t i = 0; i < s.sources.size(); ++i)
     if (s.sources[i].what == kind::constant) made->bind(i, s.constants[s.sources[i].number].storage());
@@ -208,7 +208,7 @@ NEAP_FUNC bool path_planner::add(compiled_paths& to, captured_path p, known_stag
   if (!is_beginning) {
     auto const& kept = s->captured.kept;
     for (auto const& m : p.end.made) {
-      auto const at = std::ranges::find(kept, m.row, &captured_stage::kept_row::row);
+      auto const at = std::ranges::find(kept, m.storage, &captured_stage::kept_storage::storage);
       s->made.push_back(at == kept.end() ? planned_stage::made_before : static_cast<std::uint32_t>(at - kept.begin()));
     }
     s->end = std::move(p.end);

@@ -14,55 +14,45 @@ namespace neap { inline namespace v0 { namespace detail {
 NEAP_FUNC path_run::progress::progress(planned_path const& path, known_arguments const& begin,
                                        std::span<std::byte> arena)
     : tape(path.tape),
-      values(*tape, cells),
+      values(*tape, scalars),
       free(arena.data() + arena.size()) {
-  for (auto const& c : begin.places()) std::memcpy(&cells.emplace_back(0), c.value, c.bytes);
+  for (auto const& c : begin.places()) std::memcpy(&scalars.emplace_back(0), c.value, c.bytes);
   for (auto const& t : begin.tensors()) arguments.push_back(*t.now);
-}
-
-NEAP_FUNC path_run::outcome path_run::operator()(compiled_call& now) {
-  auto how = outcome::failed;
-  with_place(on_->at, [&] {
-    if (path_->first.has_graph() || !path_->is_simple) {
-      lock_.lock();
-      if (on_->is_in_host_code) return void(how = outcome::busy);
-      if (on_->device) on_->device->reserve_carried(static_cast<bytes_t>(path_->arena_bytes));
-      else on_->memory.grow(path_->arena_bytes);
-      if (recording_watch::is_under_way()) report_uses();
-      if (!path_->is_simple) more_.emplace(*path_, *begin_, on_->memory.memory());
-    }
-    how = to_the_end(now);
-  });
-  if (how == outcome::ended && stage_->end->thrown) std::rethrow_exception(stage_->end->thrown);
-  return how;
 }
 
 NEAP_FUNC known_reads path_run::reads() const {
   if (!more_) return {};
-  return {more_->cells.begin() + static_cast<std::ptrdiff_t>(begin_->places().size()), more_->cells.end()};
+  return {more_->scalars.begin() + static_cast<std::ptrdiff_t>(begin_->places().size()), more_->scalars.end()};
 }
 
-NEAP_FUNC path_run::outcome path_run::to_the_end(compiled_call& now) {
+NEAP_FUNC path_run::outcome path_run::operator()(compiled_call& now) {
+  stage_ = &path_->first;
+  if ((stage_->has_graph() || !path_->is_simple) && !enter()) return outcome::busy;
   try {
-    stage_ = &path_->first;
     for (;;) {
-      run(*stage_);
-      if (stage_->end) break;
-      auto const found = stage_->guards.find(more_->values);
-      if (found.graph == guard_trie::none) {
-        missed_at_ = stage_->guards.place(found.at);
-        missed_question_ = stage_->guards.nodes()[found.at].question;
+      auto& s = *stage_;
+      auto const& c = s.captured;
+      for (auto const& e : c.elements) elements_.push_back(*container_of(value(e.container)).tensor_at(value(e.place)));
+      if (s.end && (!s.made.empty() || s.end->has_effects())) begin_end(s);
+      if (s.has_graph()) run_graph(s);
+      if (more_) serve(c);
+      if (s.end) break;
+      if (auto* const found = next()) {
+        stage_ = found;
+      } else {
         restore();
         return outcome::missed;
       }
-      stage_ = stage_->next[found.graph].get();
     }
-    if (lock_.owns_lock() && (!more_ || more_->pending.empty())) lock_.unlock();
     auto const& end = *stage_->end;
-    fill_thrown(end, made_);
-    if (!end.thrown) now.fill(stage_->result.get(), *this);
+    if (!made_.empty()) fill_made(*stage_);
+    if (more_ && stage_->captured.needs_host()) prepare(end);
+    if (more_ && on_->step_seconds) *on_->step_seconds = std::move(more_->seconds);
+    if (lock_.owns_lock() && (!more_ || more_->pending.empty())) lock_.unlock();
+    if (end.thrown) fill_thrown(end, made_);
+    else now.fill(stage_->result.get(), *this);
     if (more_) perform_effects();
-    commit(end);
+    if (end.has_effects()) commit(end);
     return outcome::ended;
   } catch (sharing_found const&) {
     restore();
@@ -75,32 +65,22 @@ NEAP_FUNC path_run::outcome path_run::to_the_end(compiled_call& now) {
   }
 }
 
-NEAP_FUNC void path_run::run(planned_stage& s) {
-  auto const& c = s.captured;
-  for (auto const& e : c.elements) elements_.push_back(*container_of(value(e.container)).tensor_at(value(e.place)));
-  if (s.end) {
-    made_.reserve(s.end->made.size());
-    for (auto const& m : s.end->made) made_.push_back(unwritten_storage(m.type, m.as));
-    if (!c.needs_host()) prepare(*s.end);
-  }
-  if (s.has_graph()) run_graph(s);
-  if (more_) serve(c);
-  if (!s.end) return;
-  if (c.needs_host()) prepare(*s.end);
-  for (std::size_t i = 0; i < made_.size(); ++i)
-    if (auto const bytes = static_cast<std::size_t>(made_[i]->bytes()); bytes > 0)
-      std::memcpy(made_[i]->data(),
-                  s.made[i] == planned_stage::made_before ? read(s.end->made[i].row) : kept_by(s, s.made[i]), bytes);
-  if (more_ && on_->step_seconds) *on_->step_seconds = std::move(more_->seconds);
+NEAP_FUNC planned_stage* path_run::next() {
+  auto const found = stage_->guards.find(more_->values);
+  if (found.graph != guard_trie::none) return stage_->next[found.graph].get();
+  more_->missed_at = stage_->guards.place(found.at);
+  more_->missed_expr = stage_->guards.nodes()[found.at].expr;
+  return nullptr;
 }
 
 NEAP_FUNC void path_run::run_graph(planned_stage& s) {
   auto const& c = s.captured;
   auto const storage = [&](std::uint32_t k) -> tensor_storage& { return *argument(k).storage(); };
   if (!elements_.empty() && is_shared_element(c.sources, c.updated, storage)) throw sharing_found{};
-  bind(s);
+  auto* const on_host = s.run ? &**s.run : nullptr;
+  bind(s, on_host);
   // A device gives updated memory back by itself where its graph fails.
-  bool const may_be_undone = !s.end || (s.run && (s.throws_late || (*s.run)->spill() != nullptr)) ||
+  bool const may_be_undone = !s.end || (on_host && (s.throws_late || on_host->spill() != nullptr)) ||
                              (more_ && more_->has_effects) ||
                              std::ranges::any_of(c.effects, [](auto const& e) { return e.function->may_throw(); });
   for (auto const u : c.updated) {
@@ -110,7 +90,7 @@ NEAP_FUNC void path_run::run_graph(planned_stage& s) {
     else is_unsaved_ = true;
   }
   try {
-    if (s.run) (**s.run)();
+    if (on_host) (*on_host)();
     else (*s.on_device)();
   } catch (std::bad_alloc const&) { throw; } catch (...) {  // memory may lack in any operator
     if (c.may_throw) is_unsaved_ = false;                   // an operator before all updates has thrown
@@ -121,13 +101,12 @@ NEAP_FUNC void path_run::run_graph(planned_stage& s) {
   if (on_->step_seconds)
     more_->seconds.insert(more_->seconds.end(), on_->step_seconds->begin(), on_->step_seconds->end());
   if (s.on_device) return leave_on_device(s);
-  for (std::size_t k = 0; k < c.kept.size(); ++k) place(c.kept[k].row).host = kept_by(s, k);
+  for (std::size_t k = 0; k < c.kept.size(); ++k) place(c.kept[k].storage).host = kept_by(s, k);
   if (!s.end) move_to_end(s);
 }
 
-NEAP_FUNC void path_run::bind(planned_stage& s) {
+NEAP_FUNC void path_run::bind(planned_stage& s, bound_graph::runnable* on_host) {
   using kind = captured_stage::source::kind;
-  auto* const on_host = s.run ? &**s.run : nullptr;
   auto const to_memory = [&](std::size_t i, std::byte* memory) {
     if (on_host) on_host->bind(s.sources[i], memory);
     else s.on_device->bind(i, memory);
@@ -145,7 +124,7 @@ NEAP_FUNC void path_run::bind(planned_stage& s) {
         if (from.is_part) to_memory(i, memory_of(from, argument(from.number)));
         else to_storage(i, argument(from.number).storage());
         break;
-      case kind::row:
+      case kind::storage:
         if (auto const& at = place(from.number); at.carried) to_storage(i, at.carried);
         else to_memory(i, at.host);
         break;
@@ -162,8 +141,8 @@ NEAP_FUNC void path_run::bind(planned_stage& s) {
 NEAP_FUNC void path_run::serve(captured_stage const& c) {
   for (auto const& r : c.reads) {
     std::uint64_t bits = 0;
-    std::memcpy(&bits, read(r.row) + r.element * r.bytes, static_cast<std::size_t>(r.bytes));
-    set_cell(r.cell, bits);
+    std::memcpy(&bits, read(r.storage) + r.element * r.bytes, static_cast<std::size_t>(r.bytes));
+    set_scalar(r.scalar, bits);
   }
   for (auto const& e : c.effects) {
     more_->pending.push_back(&e);
@@ -173,10 +152,10 @@ NEAP_FUNC void path_run::serve(captured_stage const& c) {
   perform_effects();
   auto const& e = c.external.front();
   auto const& r = perform(e);
-  if (!e.gives_tensor) return set_cell(e.cell, r.bits);
+  if (!e.gives_tensor) return set_scalar(e.result, r.bits);
   auto const& made = more_->externals.emplace_back(apart(r.made, {}));
-  place(e.row).host = made.storage()->data();
-  set_cell(e.cell, mix_type({}, made.type()).low);
+  place(e.storage).host = made.storage()->data();
+  set_scalar(e.result, mix_type({}, made.type()).low);
 }
 
 NEAP_FUNC void path_run::report_uses() const {
@@ -185,26 +164,20 @@ NEAP_FUNC void path_run::report_uses() const {
   for (auto const& p : begin_->places()) recording_watch::uses(p.value);
 }
 
-NEAP_FUNC path_run::location& path_run::place(std::uint32_t row) {
-  if (row >= more_->locations.size()) more_->locations.resize(row + std::size_t{1});
-  return more_->locations[row];
+NEAP_FUNC path_run::location& path_run::place(std::uint32_t storage) {
+  if (storage >= more_->locations.size()) more_->locations.resize(storage + std::size_t{1});
+  return more_->locations[storage];
 }
 
-NEAP_FUNC std::byte const* path_run::read(std::uint32_t row) {
-  auto const& at = place(row);
+NEAP_FUNC std::byte const* path_run::read(std::uint32_t storage) {
+  auto const& at = place(storage);
   return at.carried ? at.carried->data() : at.host;
 }
 
-NEAP_FUNC void path_run::set_cell(std::uint32_t k, std::uint64_t bits) {
-  auto& cells = more_->cells;
-  if (k >= cells.size()) cells.resize(k + std::size_t{1});
-  cells[k] = bits;
-}
-
-NEAP_FUNC tensor const& path_run::argument(std::uint32_t k) const {
-  auto const n = begin_->tensors().size();
-  if (k >= n) return elements_[k - n];
-  return more_ ? more_->arguments[k] : *begin_->tensors()[k].now;
+NEAP_FUNC void path_run::set_scalar(std::uint32_t k, std::uint64_t bits) {
+  auto& scalars = more_->scalars;
+  if (k >= scalars.size()) scalars.resize(k + std::size_t{1});
+  scalars[k] = bits;
 }
 
 NEAP_FUNC tensor path_run::tensor_from(tensor_origin const& o) const {
@@ -212,20 +185,15 @@ NEAP_FUNC tensor path_run::tensor_from(tensor_origin const& o) const {
       o, [&](std::uint32_t k) -> tensor const& { return argument(k); }, made_);
 }
 
-NEAP_FUNC tracked_base& path_run::container_in(std::uint32_t cell) const {
-  return **static_cast<tracked_base**>(begin_->place(cell).value);
-}
-
-NEAP_FUNC std::byte* path_run::kept_by(planned_stage& s, std::size_t k) {
-  auto const at = s.run ? (*s.run)->value(s.kept[k]) : s.on_device->value(s.kept[k]);
-  return static_cast<std::byte*>(at.data);
+NEAP_FUNC tracked_base& path_run::container_in(std::uint32_t scalar) const {
+  return **static_cast<tracked_base**>(begin_->place(scalar).value);
 }
 
 NEAP_FUNC void path_run::leave_on_device(planned_stage& s) {
   auto const& kept = s.captured.kept;
   std::vector<device_graph::left> left;
   for (std::size_t k = 0; k < kept.size(); ++k) {
-    auto& at = place(kept[k].row);
+    auto& at = place(kept[k].storage);
     if (!s.end && on_->device->carries(kept[k].type)) {
       left.push_back({s.kept[k], on_->device->carried(kept[k].type, more_->carried_bytes)});
       more_->carried_bytes += align_up(kept[k].type.bytes(), 64);
@@ -241,7 +209,7 @@ NEAP_FUNC void path_run::move_to_end(planned_stage& s) {
   auto const& kept = s.captured.kept;
   std::vector<std::size_t> order(kept.size());
   for (std::size_t k = 0; k < kept.size(); ++k) order[k] = k;
-  auto const at = [&](std::size_t k) -> std::byte*& { return place(kept[k].row).host; };
+  auto const at = [&](std::size_t k) -> std::byte*& { return place(kept[k].storage).host; };
   std::sort(order.begin(), order.end(), [&](auto a, auto b) { return at(a) > at(b); });
   auto const move = [&](std::size_t k, std::byte* from) {
     auto const bytes = kept[k].type.bytes();
@@ -276,10 +244,10 @@ NEAP_FUNC void path_run::restore() {
 
 NEAP_FUNC host_result const& path_run::perform(captured_stage::host_call const& c) {
   std::vector<tensor> tensors;
-  for (std::size_t k = 0; k < c.rows.size(); ++k) {
+  for (std::size_t k = 0; k < c.storages.size(); ++k) {
     tensors.push_back(unwritten_tensor(c.types[k]));
     if (auto const bytes = static_cast<std::size_t>(c.types[k].bytes()); bytes > 0)
-      std::memcpy(tensors.back().storage()->data(), read(c.rows[k]), bytes);
+      std::memcpy(tensors.back().storage()->data(), read(c.storages[k]), bytes);
   }
   std::vector<std::uint64_t> scalars;
   for (auto const e : c.scalars) scalars.push_back(value(e));
@@ -299,31 +267,35 @@ NEAP_FUNC void path_run::perform_effects() {
 }
 
 NEAP_FUNC void path_run::prepare(captured_end const& end) {
-  for (auto const& w : end.containers) {
-    changes_.push_back(change_of(
-        w, [&](tensor_origin const& o) { return tensor_from(o); }, [&](std::uint32_t e) { return value(e); }));
-    container_in(w.cell).prepare(changes_.back());
-  }
-  written_.reserve(end.tensors.size());
-  for (auto const& w : end.tensors) written_.push_back(tensor_from(w.from));
   if (more_)
-    for (auto const& w : end.cells) (void)value(w.expression);  // kept from now on
+    for (auto const& w : end.scalars) (void)value(w.expression);  // kept from now on
+  if (end.containers.empty() && end.tensors.empty()) return;
+  auto& all = changes_.emplace();
+  for (auto const& w : end.containers) {
+    all.containers.push_back(change_of(
+        w, [&](tensor_origin const& o) { return tensor_from(o); }, [&](std::uint32_t e) { return value(e); }));
+    container_in(w.scalar).prepare(all.containers.back());
+  }
+  all.tensors.reserve(end.tensors.size());
+  for (auto const& w : end.tensors) all.tensors.push_back(tensor_from(w.from));
 }
 
 NEAP_FUNC void path_run::commit(captured_end const& end) {
-  for (std::size_t k = 0; k < changes_.size(); ++k) container_in(end.containers[k].cell).commit(changes_[k]);
+  for (std::size_t k = 0; k < end.containers.size(); ++k)
+    container_in(end.containers[k].scalar).commit(changes_->containers[k]);
   for (auto const& w : end.plains) write_plain(begin_->plain(w.to), w.bytes);
-  for (auto const& w : end.cells) {
-    auto const& to = begin_->place(w.cell);
+  for (auto const& w : end.scalars) {
+    auto const& to = begin_->place(w.scalar);
     auto const bits = value(w.expression);
     recording_watch::writes(to.value);
     std::memcpy(to.value, &bits, to.bytes);
   }
-  if (!end.cells.empty()) {
+  if (!end.scalars.empty()) {
     if (more_) write_epoch::mark();
     else begin_->has_written();
   }
-  for (std::size_t k = 0; k < written_.size(); ++k) *begin_->tensors()[end.tensors[k].to].now = std::move(written_[k]);
+  for (std::size_t k = 0; k < end.tensors.size(); ++k)
+    *begin_->tensors()[end.tensors[k].to].now = std::move(changes_->tensors[k]);
 }
 
 }}}  // namespace neap::v0::detail

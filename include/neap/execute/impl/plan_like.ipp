@@ -24,7 +24,7 @@ NEAP_FUNC bool is_like(op_graph const& a, op_graph const& b) {
   return true;
 }
 
-NEAP_FUNC op_graph resized(op_graph const& planned, op_graph const& from, op_graph const& to) {
+NEAP_FUNC op_graph retargeted(op_graph const& planned, op_graph const& from, op_graph const& to) {
   // Ops of `from` by origin: a planned op says whose copy it is.
   table<op_id, op_id> of(from.origin_count(), nothing<op_id>);
   for (auto o : from.ops()) of[from.origin(o)] = o;

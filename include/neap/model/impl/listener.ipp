@@ -55,10 +55,5 @@ NEAP_FUNC void recording_watch::report(void const* part, std::uint64_t capture, 
   }
 }
 
-NEAP_FUNC computation_listener*& computation_listener::active() {
-  thread_local computation_listener* current = nullptr;
-  return current;
-}
-
 }  // namespace detail
 }}  // namespace neap::v0
