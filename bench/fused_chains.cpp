@@ -3,9 +3,9 @@
 //   bench_fused_chains [--threads 2] [--repeats 15]
 //
 // One CSV row a case. chain: operators on a tensor, one after another and as one program (op::fused). reduction: a
-// chain as one program and a reduction of its result, and both at once (op::fused_reduction). step: a training step,
-// plain and with fuse_elementwise(), planned in the program's order; with "rows" in its name, one with
-// fuse_elementwise() and one with fuse_rows() before it. Columns: kind, name, elements (of the chain's tensor), ops (of
+// chain as one program and a reduction of its result, and both at once. step: a training step, plain and with its chains
+// fused, planned in the program's order; with "rows" in its name, one with its chains and one with its functions of rows
+// and reductions fused beside them; with "all", plain and with all of fuse(). Columns: kind, name, elements (of the chain's tensor), ops (of
 // the chain; of the step, those that run), ops_fused, bytes (read and written by the chain, or by the step), bytes_fused, ms (least), ms_fused,
 // peak_bytes, peak_fused (of steps: weights, states, batch and arena). Before timing, both are checked to give the same
 // bits.
@@ -18,8 +18,7 @@
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/simulator.hpp>
-#include <neap/train/fuse_elementwise.hpp>
-#include <neap/train/fuse_rows.hpp>
+#include <neap/train/fuse.hpp>
 
 #include "../tests/support/bytes_moved.hpp"
 
@@ -79,7 +78,8 @@ double bytes_of(operator_view op, std::span<tensor_layout const> in, std::span<t
 }
 tensor_layout layout_of(tensor_ref const& t) { return tensor_layout::dense({t.element, t.dims}); }
 
-void run_chain(host_backend& backend, std::string const& name, op::fused const& p, std::vector<owned> const& inputs) {
+void run_chain(host_backend& backend, std::string const& name, element_program const& p,
+               std::vector<owned> const& inputs) {
   auto const& dims = inputs[0].ref.dims;
   std::vector<owned> results;
   std::vector<tensor_ref> values;
@@ -92,8 +92,8 @@ void run_chain(host_backend& backend, std::string const& name, op::fused const& 
   };
   std::vector<launch> launches;
   double bytes = 0;
-  results.reserve(op::fused::max_steps);
-  p.for_each_step([&](int, op::fused_step const& s, op::detail::step_operator const& f, void const* attributes) {
+  results.reserve(element_program::max_steps);
+  p.for_each_step([&](int, element_step const& s, op::detail::step_operator const& f, void const* attributes) {
     auto& l = launches.emplace_back();
     l.facets = standard_operators::facets[static_cast<std::size_t>(s.row)];
     std::memcpy(l.bytes, attributes, sizeof l.bytes);
@@ -114,15 +114,16 @@ void run_chain(host_backend& backend, std::string const& name, op::fused const& 
   auto const one_by_one = [&] {
     for (auto const& l : launches) host_kernel (*l.facets)(backend, l.bytes, {l.in, {&l.out, 1}});
   };
+  op::fused const whole{p};
   auto const kernel = host_kernel(facets_of<op::fused>);
   auto const at_once = [&] {
-    kernel(backend, &p, {std::span<tensor_ref const>(values).first(inputs.size()), {&fused.ref, 1}});
+    kernel(backend, &whole, {std::span<tensor_ref const>(values).first(inputs.size()), {&fused.ref, 1}});
   };
   one_by_one(), at_once();
   if (results.back().bytes != fused.bytes) fail(name + ": the bits differ");
   auto const [plain, together] = times(one_by_one, at_once);
   std::printf("chain,%s,%lld,%d,1,%.0f,%.0f,%.3f,%.3f,,\n", name.c_str(), static_cast<long long>(elements(dims)),
-              p.step_count(), bytes, bytes_of(view_of(p), in, {&out, 1}), plain, together);
+              p.step_count, bytes, bytes_of(view_of(whole), in, {&out, 1}), plain, together);
 }
 
 void chains(host_backend& backend) {
@@ -134,40 +135,41 @@ void chains(host_backend& backend) {
   };
   constexpr auto f32 = dtype::f32;
   {
-    op::fused_maker m(3);
+    element_program m(3);
     m.add(op::relu{}, f32, {*m.add(op::add{}, f32, {*m.add(op::add{}, f32, {0, 1}), 2})});
-    run_chain(backend, "bias residual relu", m.made(), of(f32, {s, row, s}));
+    run_chain(backend, "bias residual relu", m, of(f32, {s, row, s}));
   }
   {
-    op::fused_maker m(3);
+    element_program m(3);
     m.add(op::mul{}, f32, {*m.add(op::gelu{true}, f32, {*m.add(op::add{}, f32, {0, 1})}), 2});
-    run_chain(backend, "bias gelu gate", m.made(), of(f32, {s, row, s}));
+    run_chain(backend, "bias gelu gate", m, of(f32, {s, row, s}));
   }
   {
-    op::fused_maker m(3);
+    element_program m(3);
     auto const sum = *m.add(op::add{}, f32, {0, 1});
     auto const scaled = *m.add(op::mul_scalar{0.5}, f32, {sum});
     auto const bounded = *m.add(op::clamp{-1, 1}, f32, {scaled});
     auto const slope = *m.add(op::relu_grad{}, f32, {bounded, 2});
     m.add(op::neg{}, f32, {*m.add(op::add_scalar{0.1}, f32, {slope})});
-    run_chain(backend, "six cheap ones", m.made(), of(f32, {s, s, s}));
+    run_chain(backend, "six cheap ones", m, of(f32, {s, s, s}));
   }
   {
-    op::fused_maker m(2);
+    element_program m(2);
     auto const wide = *m.add(op::cast{f32}, f32, {0});
     auto const bent = *m.add(op::silu{}, f32, {wide});
     auto const narrow = *m.add(op::cast{dtype::bf16}, dtype::bf16, {bent});
     m.add(op::mul{}, dtype::bf16, {narrow, 1});
-    run_chain(backend, "bf16 cast silu cast gate", m.made(), of(dtype::bf16, {s, s}));
+    run_chain(backend, "bf16 cast silu cast gate", m, of(dtype::bf16, {s, s}));
   }
 }
 
 /// A chain and a reduction of its result: the chain as one program before it, and both as one operator.
 template <class Op>
-void run_reduction(host_backend& backend, std::string const& name, op::fused const& p, Op const& reduction,
+void run_reduction(host_backend& backend, std::string const& name, element_program const& p, Op const& reduction,
                    std::vector<owned> const& inputs) {
-  auto both = op::fused_reduction::of(reduction);
-  both.set_program(p);
+  op::fused const before{p};
+  auto both = op::fused::of(reduction);
+  both.prologue = p;
   std::vector<tensor_ref> in;
   std::vector<tensor_layout> layouts;
   for (auto const& x : inputs) in.push_back(x.ref), layouts.push_back(layout_of(x.ref));
@@ -180,9 +182,9 @@ void run_reduction(host_backend& backend, std::string const& name, op::fused con
   owned const one(result.type.element, result.type.dims, 2), other(result.type.element, result.type.dims, 3);
   std::vector<std::byte> workspace(static_cast<std::size_t>(both.workspace({layouts, {&result, 1}})));
   auto const chain = host_kernel(facets_of<op::fused>), reduce = host_kernel(facets_of<Op>),
-             kernel = host_kernel(facets_of<op::fused_reduction>);
+             kernel = host_kernel(facets_of<op::fused>);
   auto const one_by_one = [&] {
-    chain(backend, &p, {in, {&x.ref, 1}});
+    chain(backend, &before, {in, {&x.ref, 1}});
     reduce(backend, &reduction, {{&x.ref, 1}, {&one.ref, 1}, workspace.data()});
   };
   auto const at_once = [&] { kernel(backend, &both, {in, {&other.ref, 1}, workspace.data()}); };
@@ -190,7 +192,7 @@ void run_reduction(host_backend& backend, std::string const& name, op::fused con
   if (one.bytes != other.bytes) fail(name + ": the bits differ");
   auto const [plain, together] = times(one_by_one, at_once);
   std::printf("reduction,%s,%lld,%d,1,%.0f,%.0f,%.3f,%.3f,,\n", name.c_str(), static_cast<long long>(type.count()), 2,
-              bytes_of(view_of(p), layouts, {&whole, 1}) + bytes_of(view_of(reduction), {&whole, 1}, {&result, 1}),
+              bytes_of(view_of(before), layouts, {&whole, 1}) + bytes_of(view_of(reduction), {&whole, 1}, {&result, 1}),
               bytes_of(view_of(both), layouts, {&result, 1}), plain, together);
 }
 
@@ -203,14 +205,14 @@ void reductions(host_backend& backend) {
       return all;
     };
     auto const named = [&](char const* what) { return std::string(what) + " " + std::string(name_of(t)); };
-    op::fused_maker product(2), error(2), slope(2);
+    element_program product(2), error(2), slope(2);
     product.add(op::mul{}, t, {0, 1});
     error.add(op::square{}, t, {*error.add(op::sub{}, t, {0, 1})});
     slope.add(op::relu_grad{}, t, {0, 1});
-    run_reduction(backend, named("squared error"), error.made(), op::mean{}, of({s, s}));
-    run_reduction(backend, named("weighted sums of rows"), product.made(), op::sum{{1}, false}, of({s, row}));
-    run_reduction(backend, named("gradient of a scale"), product.made(), op::sum_to{row}, of({s, s}));
-    run_reduction(backend, named("gradient of a bias of 8"), slope.made(), op::sum_to{{8}}, of({tall, tall}));
+    run_reduction(backend, named("squared error"), error, op::mean{}, of({s, s}));
+    run_reduction(backend, named("weighted sums of rows"), product, op::sum{{1}, false}, of({s, row}));
+    run_reduction(backend, named("gradient of a scale"), product, op::sum_to{row}, of({s, s}));
+    run_reduction(backend, named("gradient of a bias of 8"), slope, op::sum_to{{8}}, of({tall, tall}));
   }
 }
 
@@ -220,15 +222,18 @@ plan<graph> in_order(graph const& g) {
   return make_plan(candidate<graph>{g, std::move(order), std::move(result)}, g);
 }
 
-/// `rows`: beside the step that fuse_elementwise() has fused, that with fuse_rows() before.
+/// What is fused in one step, and in the other one.
+struct two_ways {
+  char const* name;
+  fuse_options one, other;
+};
 template <class Model, class Sample>
 void run_step(host_backend& backend, std::string const& name, Model model, Sample const& sample,
-              training_options options = {}, bool rows = false) {
+              training_options options, two_ways const& ways) {
   initialise(model, 5);
   auto other = model;
   auto const step = [&](auto& of) { return training_step(of, sample, cross_entropy{}, adamw{.rate = 1e-3}, options); };
-  auto const plain = rows ? fuse_elementwise(step(model)) : step(model);
-  auto const fused = fuse_elementwise(rows ? fuse_rows(step(other)) : step(other));
+  auto const plain = fuse(step(model), ways.one), fused = fuse(step(other), ways.other);
   auto const ops = [](graph const& g) {
     std::size_t n = 0;
     for (auto o : g.ops()) n += !flow::is_view(g, o);
@@ -260,12 +265,13 @@ void steps(host_backend& backend) {
   narrow.vocabulary = 512, narrow.context = 128, narrow.width = 256, narrow.heads = narrow.key_heads = 8;
   narrow.layers = 4, narrow.hidden = 688;
   std::pair const images{tensor::randn({8, 3, 64, 64}, 1), numbers({8}, 4)};
-  for (bool const rows : {false, true})
+  constexpr fuse_options none{false, false, false}, chains{false, false, true}, rows{false, true, true};
+  for (two_ways const& ways : {two_ways{"", none, chains}, {" rows", chains, rows}, {" all", none, {}}})
     for (auto const& [suffix, options] : {std::pair{"", training_options{}}, std::pair{" bf16", low}}) {
-      auto const name = [&](char const* model) { return std::string(model) + suffix + (rows ? " rows" : ""); };
-      run_step(backend, name("gpt"), zoo::gpt(small), text, options, rows);
-      run_step(backend, name("llama"), zoo::llama(narrow), text, options, rows);
-      run_step(backend, name("resnet"), zoo::resnet(zoo::resnet_config::toy()), images, options, rows);
+      auto const name = [&](char const* model) { return std::string(model) + suffix + ways.name; };
+      run_step(backend, name("gpt"), zoo::gpt(small), text, options, ways);
+      run_step(backend, name("llama"), zoo::llama(narrow), text, options, ways);
+      run_step(backend, name("resnet"), zoo::resnet(zoo::resnet_config::toy()), images, options, ways);
     }
 }
 

@@ -1,5 +1,5 @@
 // The algorithms that cuBLASLt chooses on this device for the products of GPT-2 small and medium and for ResNet-50's layers
-// of one tap, with the epilogues of fuse_epilogues() and without, as a CSV table (cublaslt::text): bench/gpu/check.sh keeps it, cublaslt::read takes it. Exit status 2: there is
+// of one tap, with the epilogues of fuse() and without, as a CSV table (cublaslt::text): bench/gpu/check.sh keeps it, cublaslt::read takes it. Exit status 2: there is
 // no device, or no library.
 #include <neap/cuda/backend.hpp>
 #include <neap/cuda/cublaslt.hpp>

@@ -48,8 +48,7 @@ int measure_steps(model_size size) {
       try {
         auto copy = model;
         auto const plain = training_step(copy, data[0], cross_entropy{}, adamw{.rate = 1e-3}, options);
-        auto const by_library = has_libraries() ? fuse_epilogues(plain) : plain;
-        auto const step = fused ? fuse_rows(by_library) : by_library;
+        auto const step = fuse(plain, {.products = has_libraries(), .rows = fused, .chains = false});
         // Without a limit nothing is recomputed or swapped.
         plan<graph> placed = plan_in_order(step.program);
         if (std::string(limit) != "none") {

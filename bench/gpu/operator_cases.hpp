@@ -12,6 +12,8 @@
 #include <neap/ir/editor.hpp>
 #include <neap/ir/standard_operators.hpp>
 
+#include "../../tests/support/fused_products.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -86,26 +88,28 @@ inline std::vector<operator_case> operator_cases() {
       add(op::matmul{true, false}, {{{65, 37}}, {{65, 129}}}, " a transposed");
   add(op::matmul{false, true}, {{{37, 65}}, {{129, 65}}}, " b transposed");
   add(op::matmul{}, {{{3, 37, 65}}, {{3, 65, 129}}}, " of a batch");
-  for (auto const e : {epilogue::bias, epilogue::bias_relu, epilogue::bias_gelu})
+  using testing::product_kind, testing::product_of_kind;
+  for (auto const kind : {product_kind::bias, product_kind::bias_relu, product_kind::bias_gelu})
     for (bool const keeps : {false, true})
-      if (!keeps || e != epilogue::bias)
-        add(op::matmul_epilogue::of({false, true}, e, keeps), {{{37, 64}}, {{128, 64}}, {{128}}},
-            " " + std::to_string(static_cast<int>(e)) + (keeps ? " keeps" : ""));
-  add(op::matmul_epilogue::of({}, epilogue::gelu_grad), {{{37, 64}}, {{64, 128}}, {{37, 128}, -3, 3}}, " of gelu");
-  add(op::matmul_epilogue::of({}, epilogue::gelu_grad_sums), {{{37, 64}}, {{64, 128}}, {{37, 128}, -3, 3}},
+      if (!keeps || kind != product_kind::bias)
+        add(product_of_kind({false, true}, kind, dtype::f32, keeps), {{{37, 64}}, {{128, 64}}, {{128}}},
+            " " + std::to_string(static_cast<int>(kind)) + (keeps ? " keeps" : ""));
+  add(product_of_kind({}, product_kind::gelu_grad, dtype::f32), {{{37, 64}}, {{64, 128}}, {{37, 128}, -3, 3}},
+      " of gelu");
+  add(product_of_kind({}, product_kind::gelu_grad_sums, dtype::f32), {{{37, 64}}, {{64, 128}}, {{37, 128}, -3, 3}},
       " of gelu with sums");
-  add(op::matmul_epilogue::of({true, false}, epilogue::sums_of_a), {{{65, 37}}, {{65, 129}}}, " sums of a");
-  add(op::matmul_epilogue::of({true, false}, epilogue::sums_of_b), {{{65, 37}}, {{65, 129}}}, " sums of b");
+  add(product_of_kind({true, false}, product_kind::sums_of_a, dtype::f32), {{{65, 37}}, {{65, 129}}}, " sums of a");
+  add(product_of_kind({true, false}, product_kind::sums_of_b, dtype::f32), {{{65, 37}}, {{65, 129}}}, " sums of b");
   add(op::sum{{1}, false}, {{x}}), add(op::sum{{0}, false}, {{x}}, " of columns"), add(op::mean{{0, 1}, false}, {{x}});
   add(op::max_reduce{{1}, false}, {{x}}), add(op::min_reduce{{1}, false}, {{x}}), add(op::arg_max{1}, {{x}});
   add(op::cumsum{1}, {{x}});
   // chains of elementwise operators
   for (dtype const t : {dtype::f32, dtype::bf16}) {
-    op::fused_maker chain(3);  // gelu((a + b) * c) - a
+    element_program chain(3);  // gelu((a + b) * c) - a
     int const sum = *chain.add(op::add{}, t, {0, 1}), product = *chain.add(op::mul{}, t, {sum, 2}),
               bent = *chain.add(op::gelu{true}, t, {product});
     chain.add(op::sub{}, t, {bent, 0});
-    add(chain.made(), {{x, -1, 1, t}, {x, -1, 1, t}, {n, -1, 1, t}}, std::string(" of ") + std::string(name_of(t)));
+    add(op::fused{chain}, {{x, -1, 1, t}, {x, -1, 1, t}, {n, -1, 1, t}}, std::string(" of ") + std::string(name_of(t)));
   }
   // rows
   add(op::softmax{}, {{x}}), add(op::softmax_grad{}, {{x}, {x, 0, 1}}), add(op::log_softmax{}, {{x}});
@@ -119,22 +123,22 @@ inline std::vector<operator_case> operator_cases() {
   for (dtype const t : {dtype::f32, dtype::bf16}) {
     auto const of = [t](shape const& dims) { return operand{dims, -1, 1, t}; };
     auto const of_type = [t](char const* what) { return std::string(what) + std::string(name_of(t)); };
-    op::fused_maker sum(2), half(1), scaled(2);
+    element_program sum(2), half(1), scaled(2);
     sum.add(op::add{}, t, {0, 1}), half.add(op::mul_scalar{0.5}, t, {0}), scaled.add(op::mul{}, t, {0, 1});
-    auto normed = op::fused_rows::of(op::layer_norm{}), by_root = op::fused_rows::of(op::rms_norm{}),
-         gradient = op::fused_rows::of(op::rms_norm_grad{}), scores = op::fused_rows::of(op::softmax{});
-    normed.set_before(sum.made()), normed.keeps_x = true;
-    by_root.set_before(sum.made()), by_root.set_after(sum.made());
-    gradient.set_after(sum.made());
-    scores.set_before(half.made()), scores.set_after(scaled.made());
+    auto normed = op::fused::of(op::layer_norm{}), by_root = op::fused::of(op::rms_norm{}),
+         gradient = op::fused::of(op::rms_norm_grad{}), scores = op::fused::of(op::softmax{});
+    normed.prologue = sum, normed.keeps_x = true;
+    by_root.prologue = sum, by_root.epilogue = sum;
+    gradient.epilogue = sum;
+    scores.prologue = half, scores.epilogue = scaled;
     add(normed, {of(x), of(x), of(n), of(n)}, of_type(" of a sum "));
     add(by_root, {of(x), of(x), of(n), of(x)}, of_type(" between sums "));
     add(gradient, {of(x), of(x), {rows, 0.5, 2}, of(n), of(x)}, of_type(" and a sum "));
     add(scores, {of(x), of(n)}, of_type(" of scores "));
     // reductions of elementwise work
-    auto masked = op::fused_reduction::of(op::sum{{1}, false}), bias = op::fused_reduction::of(op::sum_to{n});
-    masked.set_program(scaled.made());
-    bias.set_program(scaled.made()), bias.keeps_x = true;
+    auto masked = op::fused::of(op::sum{{1}, false}), bias = op::fused::of(op::sum_to{n});
+    masked.prologue = scaled;
+    bias.prologue = scaled, bias.keeps_x = true;
     add(masked, {of(x), of(n)}, of_type(" of products "));
     add(bias, {of(x), of(x)}, of_type(" of products "));
   }

@@ -106,7 +106,10 @@ outcome train(options const& o, Model& model, Make const& make_model, Data& data
   require_writable(o);
   training_options how;
   how.precision = o.precision;
-  auto const step_of = [&](Model& m) { return training_step(m, data(0), cross_entropy{}, optimizer, how); };
+  auto const step_of = [&](Model& m) {
+    auto made = training_step(m, data(0), cross_entropy{}, optimizer, how);
+    return device_backend<Backend> ? fuse(std::move(made)) : made;
+  };
   auto const step = step_of(model);
 
   // What an op costs is measured where it stands, in steps of a model of its own.

@@ -11,9 +11,7 @@
 #include <neap/ir/standard_operators.hpp>
 
 #include <neap/model/model.hpp>
-#include <neap/train/fuse_elementwise.hpp>
-#include <neap/train/fuse_epilogues.hpp>
-#include <neap/train/fuse_rows.hpp>
+#include <neap/train/fuse.hpp>
 #include <neap/train/training_step.hpp>
 
 #include <neap/memory/greedy/greedy_by_size.hpp>

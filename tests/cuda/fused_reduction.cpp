@@ -1,5 +1,6 @@
 // Reductions of programs on a device give the host's results, interpreted from PTX and on shuffled blocks; and the bits of
 // the program and the reduction one after the other, in one launch.
+#include "../support/fused_on_device.hpp"
 #include "../support/fused_reduction_cases.hpp"
 #include "../support/interpreted_check.hpp"
 #include "../support/operator_cases.hpp"
@@ -21,18 +22,17 @@ using namespace neap::testing;
 
 /// A reduction of a program on operands of a case: y, and x if it is kept.
 template <class B>
-std::vector<tensor_ref> run_reduction(B& b, case_memory& m, op::fused_reduction const& op,
-                                      std::vector<tensor_ref> const& in) {
+std::vector<tensor_ref> run_reduction(B& b, case_memory& m, op::fused const& op, std::vector<tensor_ref> const& in) {
   std::vector<tensor_layout> from, to;
   for (auto const& x : in) from.push_back(tensor_layout::dense({x.element, x.dims}));
-  shape_context c("fused_reduction", from);
+  shape_context c("fused", from);
   op.infer(c);
   std::vector<tensor_ref> out;
   for (auto const& rule : c.outputs()) {
     to.push_back(rule.layout);
     out.push_back(m.unwritten(rule.layout.type.element, rule.layout.type.dims));
   }
-  run(b, op, {in, out, m.work(op.workspace({from, to}))});
+  run_fused(b, op, {in, out, m.work(op.workspace({from, to}))});
   return out;
 }
 
@@ -45,7 +45,7 @@ struct reductions_of_programs {
   void operator()(B& b, case_memory& m, dtype t, case_extents e) const {
     shape const x{2, e.rows, e.columns};
     int number = 0;
-    each_reduction(x, t, [&](op::fused_reduction const& op) {
+    each_reduction(x, t, [&](op::fused const& op) {
       int const now = number++;
       if (now % of != first) return;
       std::vector<tensor_ref> in;
@@ -65,11 +65,11 @@ struct reductions_of_views {
     auto const back = transposed(m.random(t, {e.columns, e.rows}, -1, 1)), one = m.random(t, {}, -1, 1),
                part = slice_view(m.random(t, {e.rows, 2 * e.columns}, -1, 1), 1, 1, e.columns),
                yes = m.random(dtype::boolean, s, -1, 1);
-    op::fused_maker make(4);  // yes ? part * one : back
+    element_program make(4);  // yes ? part * one : back
     make.add(op::where{}, t, {3, *make.add(op::mul{}, t, {0, 2}), 1});
     auto const run_all = [&](auto const& reduction) {
-      auto op = op::fused_reduction::of(reduction);
-      op.set_program(make.made());
+      auto op = op::fused::of(reduction);
+      op.prologue = make;
       op.keeps_x = true;
       run_reduction(b, m, op, {part, back, one, yes});
     };
@@ -92,8 +92,7 @@ struct three_modules {
 
 /// Compares the kernel's bits with the program's and the reduction's on the same operands, and its launches with the
 /// reduction's.
-void check_beside_two_launches(three_modules& kernels, op::fused_reduction const& op,
-                               std::vector<tensor_type> const& inputs) {
+void check_beside_two_launches(three_modules& kernels, op::fused const& op, std::vector<tensor_type> const& inputs) {
   case_memory memory({1, 1}, random_stream{11});
   interpreted_backend both(*kernels.both, memory, 0), program(*kernels.programs, memory, 0),
       reduction(*kernels.reductions, memory, 0);
@@ -102,7 +101,7 @@ void check_beside_two_launches(three_modules& kernels, op::fused_reduction const
   auto const type = op.x_type(in);
   auto const reduces = op.reduces(type.dims);
   auto const x = memory.unwritten(type.element, type.dims);
-  run(program, op.program(), {in, {&x, 1}});
+  neap::detail::run_program(program, op.prologue, {in, {&x, 1}});
   auto const out = run_reduction(both, memory, op, in);
   auto const y = memory.unwritten(out[0].element, out[0].dims);
   neap::detail::reduce_on_device(reduction, op.kind(), y, x, reduces.data());
@@ -157,14 +156,14 @@ TEST_CASE("a reduction of a program has the bits of the program and the reductio
   random_stream draw(21);
   for (int compared = 0; compared < 30;) {
     auto const r = random_fused::draw(draw, false, 6);
-    auto const element = r.program.step(r.program.step_count() - 1).element;
+    auto const element = r.program.step(r.program.step_count - 1).element;
     bool whole = false;  // an input has x's shape
     for (auto const& t : r.inputs) whole = whole || t.dims == r.dims;
     if (!whole || !is_floating(element) || elements(r.dims) > 2000 || r.dims.rank() == 0) continue;
-    auto op = compared % 3 == 0   ? op::fused_reduction::of(op::sum{{-1}, false})
-              : compared % 3 == 1 ? op::fused_reduction::of(op::mean{{0}, true})
-                                  : op::fused_reduction::of(op::max_reduce{{}, false});
-    op.set_program(r.program);
+    auto op = compared % 3 == 0   ? op::fused::of(op::sum{{-1}, false})
+              : compared % 3 == 1 ? op::fused::of(op::mean{{0}, true})
+                                  : op::fused::of(op::max_reduce{{}, false});
+    op.prologue = r.program;
     op.keeps_x = compared % 2 == 0;
     CAPTURE(to_string(r.program));
     CAPTURE(to_string(r.dims));

@@ -33,21 +33,21 @@ ROWS(device_adafactor_step<float>)
 ROWS(device_adafactor_step<bf16>)
 ROWS(device_adafactor_length)
 
-// norms between sums
-#define BETWEEN_SUMS(T)                          \
-  ROWS(rows_between_sums<norm_rows<T>>)          \
-  ROWS(rows_between_sums<norm_backward_rows<T>>) \
+// norms between chains
+#define BETWEEN_SUMS(T)                            \
+  ROWS(norm_between_chains<norm_rows<T>>)          \
+  ROWS(norm_between_chains<norm_backward_rows<T>>) \
   ROWS(add_groups<T>)
 BETWEEN_SUMS(float)
 BETWEEN_SUMS(bf16)
 
 // norms of channels between chains
-#define BETWEEN_CHAINS(T)                                               \
-  ROWS(channels_between_chains<batch_norm_channels<T>>)                 \
-  ROWS(channels_between_chains<batch_norm_backward_channels<T, false>>) \
-  ROWS(channels_between_chains<batch_norm_backward_channels<T, true>>)  \
-  ROWS(channels_between_chains<group_norm_groups<T>>)                   \
-  ROWS(channels_between_chains<group_norm_backward_groups<T>>)
+#define BETWEEN_CHAINS(T)                                           \
+  ROWS(norm_between_chains<batch_norm_channels<T>>)                 \
+  ROWS(norm_between_chains<batch_norm_backward_channels<T, false>>) \
+  ROWS(norm_between_chains<batch_norm_backward_channels<T, true>>)  \
+  ROWS(norm_between_chains<group_norm_groups<T>>)                   \
+  ROWS(norm_between_chains<group_norm_backward_groups<T>>)
 BETWEEN_CHAINS(float)
 BETWEEN_CHAINS(bf16)
 

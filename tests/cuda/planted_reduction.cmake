@@ -4,7 +4,7 @@
 #   cmake -DKERNELS=<folder of the headers> -DOUTPUT=<header> -P planted_reduction.cmake
 file(READ ${KERNELS}/fused_reduction.cuh text)
 string(REGEX REPLACE "#(pragma once|include)[^\n]*\n" "" text "${text}")
-string(FIND "${text}" "namespace neap { inline namespace v0 { namespace op {" end)
+string(FIND "${text}" "namespace neap { inline namespace v0 { namespace detail {" end REVERSE)
 string(SUBSTRING "${text}" 0 ${end} text)
 string(REPLACE "namespace neap { inline namespace v0 { namespace detail {" "namespace neap { inline namespace v0 { namespace detail::planted {" text "${text}")
 

@@ -45,10 +45,10 @@ struct reduced_matrix {
       if (d.across) run_on(std::true_type{});
       else run_on(std::false_type{});
     } else {
-      op::fused_maker make(1);
+      element_program make(1);
       make.add(op::square{}, dtype::f32, {0});
-      auto op = op::fused_reduction::of(op::sum{{axis}, false});
-      op.set_program(make.made());
+      auto op = op::fused::of(op::sum{{axis}, false});
+      op.prologue = make;
       op.keeps_x = keeps_x;
       auto const from = tensor_layout::dense({dtype::f32, dims}), to = tensor_layout::dense({dtype::f32, y.dims});
       std::vector<std::byte> work(static_cast<std::size_t>(op.workspace({{&from, 1}, {&to, 1}})));

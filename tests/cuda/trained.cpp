@@ -251,8 +251,9 @@ TEST_CASE("a reduction and the chain before it are one launch of a step, with th
     cuda_backend device;
     regression copy = model;
     auto step = training_step(copy, batch, mse{}, sgd{.rate = 0.1});
-    step = fuse_elementwise(fuses ? fuse_rows(std::move(step)) : std::move(step));
-    for (auto o : step.program.ops()) reductions += step.program.as<op::fused_reduction>(o) != nullptr;
+    step = fuse(std::move(step), {.products = false, .rows = fuses});
+    for (auto o : step.program.ops())
+      if (auto const* p = step.program.as<op::fused>(o)) reductions += p->is_reduction();
     {
       trainer run(step, plan_in_order(step.program), device, {.graph = false});
       run(batch);
@@ -289,7 +290,7 @@ TEST_CASE("products with their biases, activations and bias gradients are one ca
     if (low) options.precision = mixed{dtype::bf16};
     auto const made = [&](zoo::gpt& m, bool fuses) {
       auto step = training_step(m, batch, cross_entropy{}, adamw{.rate = 0.01}, options);
-      return fuses ? fuse_epilogues(std::move(step)) : step;
+      return fuses ? fuse(std::move(step), {.rows = false, .chains = false}) : step;
     };
     host_backend host(1);
     auto on_host = model;

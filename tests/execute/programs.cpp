@@ -18,9 +18,7 @@
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
 #include <neap/report/plan_writer.hpp>
-#include <neap/train/fuse_elementwise.hpp>
-#include <neap/train/fuse_epilogues.hpp>
-#include <neap/train/fuse_rows.hpp>
+#include <neap/train/fuse.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include "../support/sanitized.hpp"
@@ -231,16 +229,16 @@ std::string run_one(program_form const& f, Optimizer const& how, std::size_t pla
       std::string wrong;
       try {
         trail const planned = with_program([&](auto const& traced_step, auto const& each) {
-          bool const fuses = (f.seed + i) % 2 == 0, joins = (f.seed / 2 + i) % 2 == 0, by_rows = (f.seed + i) % 3 == 0;
-          auto const joined = joins ? fuse_epilogues(traced_step) : traced_step;
-          auto const with_rows = by_rows ? fuse_rows(joined) : joined;
-          auto const program = fuses ? fuse_elementwise(with_rows) : with_rows;
-          for (auto x : program.program.ops()) {
-            seen.fused += program.program.template as<op::fused>(x) != nullptr;
-            seen.epilogues += program.program.template as<op::matmul_epilogue>(x) != nullptr;
-            seen.rows += program.program.template as<op::fused_rows>(x) != nullptr;
-            seen.reductions += program.program.template as<op::fused_reduction>(x) != nullptr;
-          }
+          auto const program = fuse(
+              traced_step,
+              {.products = (f.seed / 2 + i) % 2 == 0, .rows = (f.seed + i) % 3 == 0, .chains = (f.seed + i) % 2 == 0});
+          for (auto x : program.program.ops())
+            if (auto const* p = program.program.template as<op::fused>(x)) {
+              seen.fused += !p->has_anchor();
+              seen.epilogues += p->is_product();
+              seen.rows += p->is_of_rows() || p->is_of_channels();
+              seen.reductions += p->is_reduction();
+            }
           search_options o;
           o.memory_at_most = memory_limit::of_original(how_planned.limit);
           o.memory.takeover = how_planned.takeover;

@@ -11,7 +11,7 @@
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/train/fuse_elementwise.hpp>
+#include <neap/train/fuse.hpp>
 #include <neap/train/training_step.hpp>
 
 #include "../support/files.hpp"
@@ -161,7 +161,7 @@ TEST_CASE("a trainer saves and loads its own state, whoever made it") {
       return training_step(m, batch(0), cross_entropy{}, adamw{.rate = scheduled::cosine(0.02, 0.001, 9)},
                            {.seed = 9, .state = own ? nullptr : &s});
     };
-    auto const step = fuse_elementwise(made(model, state)), step_again = made(again, state_again);
+    auto const step = fuse(made(model, state)), step_again = made(again, state_again);
     trainer run(step, plan_in_order(step.program), backend);
     trainer resumed(step_again, plan_in_order(step_again.program), backend);
     for (int i = 0; i < 3; ++i) run(batch(i));

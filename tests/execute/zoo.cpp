@@ -7,12 +7,15 @@
 
 #include <neap/execute/trainer.hpp>
 #include <neap/ir/verify.hpp>
+#include <neap/memory/make_plan.hpp>
 #include <neap/model/model.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
+#include <neap/schedule/order.hpp>
+#include <neap/train/fuse.hpp>
 #include <neap/train/training_step.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
@@ -197,6 +200,50 @@ TEST_CASE("gru, convolutions of sequences and transposed ones") {
     }
   } model;
   check_training(model, text(), cross_entropy{});
+}
+
+TEST_CASE("fused steps take no memory when they run, and give the losses of the plain ones") {
+  auto const check = [](auto model, auto const& sample, bool low) {
+    initialise(model, 5);
+    auto apart = model;
+    training_options options{.clip_norm = 5};
+    if (low) options.precision = mixed{dtype::bf16};
+    auto const step = [&](auto& of) {
+      return training_step(of, sample, cross_entropy{}, adamw{.rate = 0.01}, options);
+    };
+    auto const in_order = [](graph const& g) {
+      auto order = given_order{}(g);
+      auto result = simulate(g, order, roofline::h100_like());
+      return make_plan(candidate<graph>{g, std::move(order), std::move(result)}, g);
+    };
+    auto const plain = step(model), fused = fuse(step(apart));
+    std::size_t kinds[4]{};  // chains, reductions, rows and channels, products
+    for (auto o : fused.program.ops())
+      if (auto const* p = fused.program.template as<op::fused>(o))
+        ++kinds[!p->has_anchor() ? 0 : p->is_reduction() ? 1 : p->is_product() ? 3 : 2];
+    auto& backend = eager_context::current().backend();
+    trainer run_plain(plain, in_order(plain.program), backend), run_fused(fused, in_order(fused.program), backend);
+    for (int i = 0; i < 3; ++i) {
+      double const expected = run_plain(sample);
+      long const before = allocations;
+      double const loss = run_fused(sample);
+      if (i > 0) CHECK(allocations == before);
+      CHECK(loss == expected);
+    }
+    return std::vector<std::size_t>(kinds, kinds + 4);
+  };
+  for (bool const low : {false, true}) {
+    auto const of_gpt = check(zoo::gpt(zoo::gpt_config::toy()), text(), low);
+    CHECK(of_gpt[2] > 0);
+    CHECK(of_gpt[3] > 0);
+    CHECK(check(zoo::llama(zoo::llama_config::toy()), text(), low)[0] > 0);
+    CHECK(check(zoo::resnet(zoo::resnet_config::toy()), images(), low)[2] > 0);
+    struct {
+      nn::linear in{16, 8}, out{8, 4};
+      tensor operator()(tensor const& x) const { return out(in(x)*in(x)); }
+    } gated;
+    check(gated, std::pair{tensor::randn({8, 16}, 1), whole_numbers({8}, 2, 4)}, low);
+  }
 }
 
 TEST_CASE("the real sizes are traced with types only, and count the weights that their papers do") {

@@ -46,6 +46,14 @@ std::vector<op_id> ops_that_are(op_graph const& g) {
   return all;
 }
 
+/// The fused ops of a graph that are of a kind.
+template <class Kind>
+std::vector<op_id> fused_ops(op_graph const& g, Kind const& is_of_kind) {
+  auto all = ops_that_are<op::fused>(g);
+  std::erase_if(all, [&](op_id o) { return !is_of_kind(*g.as<op::fused>(o)); });
+  return all;
+}
+
 /// How many ops of a graph compute something.
 inline std::size_t launches(op_graph const& g) {
   std::size_t n = 0;

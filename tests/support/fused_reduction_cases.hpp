@@ -1,7 +1,7 @@
-// Reductions with a program before them (op::fused_reduction), of each kind, and their operands.
+// Reductions with a program before them (op::fused), of each kind, and their operands.
 #pragma once
 
-#include <neap/ir/operators/fused_reduction.hpp>
+#include <neap/ir/operators/fused.hpp>
 #include <neap/ir/standard_operators.hpp>
 
 #include "operand.hpp"
@@ -13,11 +13,11 @@ namespace neap::testing {
 
 /// The reduction of (a + b) * 0.5 - c.
 template <class Op>
-op::fused_reduction reduction_with_steps(Op const& reduction, dtype element, bool keeps_x) {
-  op::fused_maker make(3);
+op::fused reduction_with_steps(Op const& reduction, dtype element, bool keeps_x) {
+  element_program make(3);
   make.add(op::sub{}, element, {*make.add(op::mul_scalar{0.5}, element, {*make.add(op::add{}, element, {0, 1})}), 2});
-  auto op = op::fused_reduction::of(reduction);
-  op.set_program(make.made());
+  auto op = op::fused::of(reduction);
+  op.prologue = make;
   op.keeps_x = keeps_x;
   return op;
 }

@@ -1,5 +1,4 @@
-// What tests of the verifier share of the passes that make one operator of several (fuse_elementwise, fuse_epilogues,
-// fuse_rows): plans that fuse are right, recomputed, swapped and in parts, and plans with another operator in the place
+// What tests of the verifier share of fuse(), which makes one operator of several: plans that fuse are right, recomputed, swapped and in parts, and plans with another operator in the place
 // of a fused one are refused.
 #pragma once
 
@@ -52,12 +51,12 @@ struct refusals {
   std::size_t refused = 0, alike = 0;  // alike: dead, or the same by algebra
 };
 /// Puts other operators in the places of fused ones, `tries` times: the plans are refused, or their numbers are the
-/// original's. change(op, layouts of its inputs, draw): another operator; none where there is none in that place.
-template <class Op, class Made, class Change>
-void check_other_operators(graph const& original, Made const& made, std::uint64_t seed, int tries, Change const& change,
-                           refusals& seen) {
+/// original's. Of those of a kind: change(op, layouts of its inputs, draw): another operator; none where there is none in that place.
+template <class Made, class Kind, class Change>
+void check_other_operators(graph const& original, Made const& made, std::uint64_t seed, int tries,
+                           Kind const& is_of_kind, Change const& change, refusals& seen) {
   auto const right = planned_from(original, made);
-  auto const fused = ops_that_are<Op>(right);
+  auto const fused = fused_ops(right, is_of_kind);
   if (fused.empty()) return;
   random_stream draw(seed, 5);
   host_backend backend;
@@ -67,11 +66,11 @@ void check_other_operators(graph const& original, Made const& made, std::uint64_
     auto const o = fused[draw.below(static_cast<std::uint32_t>(fused.size()))];
     std::vector<tensor_layout> in;
     for (auto v : right.inputs(o)) in.push_back(right.layout(v));
-    std::optional<Op> const other = change(*right.template as<Op>(o), in, draw);
+    std::optional<op::fused> const other = change(*right.template as<op::fused>(o), in, draw);
     if (!other) continue;
     std::optional<graph> wrong;
     try {
-      shape_context c(Op::name, in);
+      shape_context c("fused", in);
       other->infer(c);
       wrong = with_operator(right, o, view_of(*other));
     } catch (error const&) { continue; }  // no operator, or another type than readers take
@@ -95,9 +94,9 @@ inline bool tells_of_pinned_step(verification const& v) {
 }
 
 /// Runs a random stretch of a fused graph in parts, if some can be cut: the plan is right, and the numbers are. How
-/// many fused ops run in parts.
-template <class Op>
-std::size_t check_fused_parts(graph const& original, std::uint64_t seed) {
+/// many fused ops of a kind run in parts.
+template <class Kind>
+std::size_t check_fused_parts(graph const& original, std::uint64_t seed, Kind const& is_of_kind) {
   auto c = judged_in_order(original, fusing_device);
   random_stream draw(seed, 6);
   for (int tries = 0; tries < 12; ++tries)
@@ -107,7 +106,7 @@ std::size_t check_fused_parts(graph const& original, std::uint64_t seed) {
         break;
       }
   std::size_t parts = 0;
-  for (auto o : ops_that_are<Op>(c.graph)) parts += c.graph.record(o).part != nothing<part_id>;
+  for (auto o : fused_ops(c.graph, is_of_kind)) parts += c.graph.record(o).part != nothing<part_id>;
   auto const v = verdict_on(original, c);
   REQUIRE_MESSAGE(v.ok(), v.message());
   host_backend backend;

@@ -62,7 +62,11 @@ inline void print_attribute(std::string& to, attribute_value const& v) {
         else if constexpr (std::is_same_v<type, double>) print_number(to, x);
         else if constexpr (std::is_same_v<type, std::int64_t>) to += std::to_string(x);
         else if constexpr (std::is_same_v<type, dtype>) to += name_of(x);
-        else to += to_string(x);
+        else if constexpr (std::is_same_v<type, element_program>) {
+          to += '[';
+          for (auto n : x.numbers()) to += (to.back() == '[' ? "" : ",") + std::to_string(n);
+          to += ']';
+        } else to += to_string(x);
       },
       v);
 }
@@ -343,6 +347,16 @@ class graph_parser {
     expect(']');
     return e;
   }
+  element_program program() {
+    std::vector<std::int64_t> numbers;
+    expect('[');
+    do numbers.push_back(number<std::int64_t>("an integer"));
+    while (accept(','));
+    expect(']');
+    auto const made = element_program::of_numbers(numbers);
+    if (!made) fail_at(start_, "no program");
+    return *made;
+  }
   template <class Names>
   std::size_t one_of(Names const& names, char const* what) {
     auto const w = word(what);
@@ -388,6 +402,7 @@ class graph_parser {
     if (std::holds_alternative<std::int64_t>(like)) return number<std::int64_t>("an integer");
     if (std::holds_alternative<double>(like)) return real();
     if (std::holds_alternative<dtype>(like)) return element();
+    if (std::holds_alternative<element_program>(like)) return program();
     return list();
   }
 

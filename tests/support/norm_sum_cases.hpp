@@ -1,19 +1,20 @@
-// Cases (kernel_cases.hpp) of functions of rows with programs beside them (op::fused_rows): norms and their gradients
+// Cases (kernel_cases.hpp) of functions of rows with programs beside them (op::fused): norms and their gradients
 // between sums, which are one launch on devices; and others.
 #pragma once
 
+#include "fused_on_device.hpp"
 #include "fused_rows_programs.hpp"
 #include "operator_cases.hpp"
 
-#include <neap/ir/operators/fused_rows.hpp>
+#include <neap/ir/operators/fused.hpp>
 
 namespace neap::testing {
 
 /// The sum of a program's two inputs.
-inline op::fused sum_program(dtype t) {
-  op::fused_maker make(2);
+inline element_program sum_program(dtype t) {
+  element_program make(2);
   make.add(op::add{}, t, {0, 1});
-  return make.made();
+  return make;
 }
 
 struct norm_sum_case {
@@ -28,24 +29,24 @@ struct norm_sum_case {
     auto const whole = [&] { return m.unwritten(t, s); };
     auto const number = [&] { return m.unwritten(c, r); };
 
-    auto normed = op::fused_rows::of(op::layer_norm{});  // h = x + y, read again
-    normed.set_before(sum), normed.keeps_x = true;
+    auto normed = op::fused::of(op::layer_norm{});  // h = x + y, read again
+    normed.prologue = sum, normed.keeps_x = true;
     run_operator(b, m, normed, {x, y, weight, bias}, {whole(), whole(), number(), number()});
-    normed.set_after(sum), normed.keeps_y = true;
+    normed.epilogue = sum, normed.keeps_y = true;
     run_operator(b, m, normed, {x, y, weight, bias, g}, {whole(), whole(), whole(), number(), number()});
-    auto by_root = op::fused_rows::of(op::rms_norm{});
-    by_root.set_before(sum);
+    auto by_root = op::fused::of(op::rms_norm{});
+    by_root.prologue = sum;
     run_operator(b, m, by_root, {x, y, weight}, {whole(), number()});
     auto const part = slice_view(m.random(t, {e.rows, 2 * e.columns}), 1, 1, e.columns);
     run_operator(b, m, by_root, {part, y}, {whole(), number()});
 
-    auto gradient = op::fused_rows::of(op::layer_norm_grad{});
-    gradient.set_after(sum);
+    auto gradient = op::fused::of(op::layer_norm_grad{});
+    gradient.epilogue = sum;
     run_operator(b, m, gradient, {g, x, mean, rstd, weight, y}, {whole(), m.unwritten(t, w), m.unwritten(t, w)});
-    gradient.set_before(sum);
+    gradient.prologue = sum;
     run_operator(b, m, gradient, {g, y, x, mean, rstd, y}, {whole()});
-    auto of_root = op::fused_rows::of(op::rms_norm_grad{});
-    of_root.set_after(sum), of_root.keeps_y = true;
+    auto of_root = op::fused::of(op::rms_norm_grad{});
+    of_root.epilogue = sum, of_root.keeps_y = true;
     run_operator(b, m, of_root, {g, x, rstd, weight, y}, {whole(), whole(), m.unwritten(t, w)});
   }
 };
@@ -55,7 +56,7 @@ struct rows_program_case {
   static constexpr bool same_order = false;
   template <class B>
   void operator()(B& b, case_memory& m, dtype t, case_extents e) const {
-    each_rows_form([&](row_function f, rows_form const& form) {
+    each_rows_form([&](anchor f, rows_form const& form) {
       auto const op = rows_with_programs(f, t, form);
       shape const x = op.is_of_channels() ? shape{e.rows, 4, e.columns} : shape{e.rows, e.columns};
       std::vector<tensor_ref> in, out;
@@ -64,13 +65,13 @@ struct rows_program_case {
         in.push_back(m.random(is_statistic(o) ? computed_in(t) : t, o.dims, o.low, o.high));
         from.push_back(tensor_layout::dense({in.back().element, o.dims}));
       }
-      shape_context c("fused_rows", from);
+      shape_context c("fused", from);
       op.infer(c);
       for (auto const& rule : c.outputs()) {
         to.push_back(rule.layout);
         out.push_back(m.unwritten(rule.layout.type.element, rule.layout.type.dims));
       }
-      run(b, op, {in, out, m.work(op.workspace({from, to}))});
+      run_fused(b, op, {in, out, m.work(op.workspace({from, to}))});
     });
   }
 };

@@ -558,7 +558,7 @@ inline int check_operator(operator_view view, kernel_function<host_backend> kern
     auto const got = run(view, kernel, strided);
     for (std::size_t j = 0; j < out.size(); ++j) compare(what + " of views", got[j].values(), out[j].values(), 1e-12);
   }
-  if (view.facets->elementwise && !updates) check_takeover(what, view, kernel, in, out);
+  if (view.facets->is_elementwise(view.bytes) && !updates) check_takeover(what, view, kernel, in, out);
   int cuts = 0;
   if (!updates) cuts = check_relations(what, view, kernel, in, out, o.tolerance);
   if (o.gradient && view.facets->gradient) check_gradients(what, view, spec, out, o.slope_tolerance, seed);

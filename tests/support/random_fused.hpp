@@ -1,4 +1,4 @@
-// Random programs of elementwise steps (op::fused): any operators that can be steps, on values of any types that go
+// Random programs of elementwise steps (ir/element_program.hpp): any operators that can be steps, on values of any types that go
 // together, broadcast inputs among them.
 #pragma once
 
@@ -17,18 +17,18 @@
 namespace neap::testing {
 
 /// The facets of the operator that a step is of.
-inline operator_facets const& facets_of_step(op::fused_step const& s) {
+inline operator_facets const& facets_of_step(element_step const& s) {
   return *standard_operators::facets[static_cast<std::size_t>(s.row)];
 }
 
 struct random_fused {
-  op::fused program;
+  element_program program;
   shape dims;                       // of its result
   std::vector<tensor_type> inputs;  // in order
 
   /// A program of at most `most` steps in f64 (`wide`) or f32; of all operators, or of those that need no functions (sums,
   /// products, choices) only. `rows`: sometimes so many elements along the first axis that a run takes several chunks.
-  static random_fused draw(random_stream& draw, bool wide, int most = op::fused::max_steps, bool plain = false) {
+  static random_fused draw(random_stream& draw, bool wide, int most = element_program::max_steps, bool plain = false) {
     for (;;)
       if (auto made = attempt(draw, wide, most, plain)) return *made;
   }
@@ -59,7 +59,7 @@ struct random_fused {
       return wide ? dtype::f64 : narrow[draw.below(4)];
     };
     std::vector<value> values;
-    int const inputs = 1 + static_cast<int>(draw.below(op::fused::max_inputs));
+    int const inputs = 1 + static_cast<int>(draw.below(element_program::max_inputs));
     for (int i = 0; i < inputs; ++i) {
       shape s = dims;
       if (i > 0 && draw.below(3) == 0) {
@@ -114,7 +114,7 @@ struct random_fused {
         now[v] = static_cast<int>(r.inputs.size());
         r.inputs.push_back(values[v].type);
       }
-    op::fused_maker make(static_cast<int>(r.inputs.size()));
+    element_program make(r.inputs.size());
     for (std::size_t v = 0; v < values.size(); ++v) {
       auto const& x = values[v];
       if (!read[v] || x.row < 0) continue;
@@ -125,7 +125,7 @@ struct random_fused {
       if (!at) return {};  // more constants than a program has
       now[v] = *at;
     }
-    r.program = make.made();
+    r.program = make;
     if (!r.program.fault(r.inputs.size()).empty()) return {};  // too many results wait at once
     return r;
   }

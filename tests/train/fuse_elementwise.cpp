@@ -1,4 +1,4 @@
-#include <neap/train/fuse_elementwise.hpp>
+#include <neap/train/fuse.hpp>
 
 #include <neap/ir/verify.hpp>
 #include <neap/model/model.hpp>
@@ -29,11 +29,11 @@ tensor_type const eight_rows{dtype::f32, {8, 8}};
 std::string program_of(op_graph const& g) {
   std::string s;
   for (auto o : g.ops())
-    if (auto const* p = g.as<op::fused>(o)) s += (s.empty() ? "" : " | ") + to_string(*p);
+    if (auto const* p = g.as<op::fused>(o)) s += (s.empty() ? "" : " | ") + to_string(p->prologue);
   return s;
 }
 std::string fused(graph_editor&& edit) {
-  auto const made = fuse_elementwise(graph(std::move(edit).finish()));
+  auto const made = fuse(graph(std::move(edit).finish()));
   if (auto const s = verify(made.program); !s.ok()) FAIL(s.message());
   CHECK(made.groups.size() == fused_in(made.program));
   return program_of(made.program);
@@ -48,13 +48,13 @@ TEST_CASE("fused graphs have the bits of the operators, and fewer of them") {
     CAPTURE(seed);
     auto const g = random_elementwise(seed, 5 + static_cast<std::uint32_t>(seed % 40));
     if (auto const s = verify(g); !s.ok()) FAIL(s.message());
-    auto const made = fuse_elementwise(g);
+    auto const made = fuse(g);
     CHECK(made.groups.size() == fused_in(made.program));
     groups += made.groups.size();
     steps += testing::check_fused_program(g, made, seed, backend);
     for (auto o : made.program.ops())
       if (auto const* p = made.program.as<op::fused>(o))
-        largest = std::max(largest, static_cast<std::size_t>(p->step_count()));
+        largest = std::max(largest, static_cast<std::size_t>(p->prologue.step_count));
   }
   CHECK(groups > 300);
   CHECK(steps > 3 * groups / 2);
@@ -160,16 +160,16 @@ TEST_CASE("programs of more steps, inputs or constants than there may be are cut
   auto e = editor();
   auto v = e.add_source(role::input, eight_rows);
   SUBCASE("steps") {
-    for (int i = 0; i < 40; ++i) v = e.add(op::tanh{}, {v})[0];
+    for (int i = 0; i < 3 * element_program::max_steps; ++i) v = e.add(op::tanh{}, {v})[0];
   }
   SUBCASE("constants") {
-    for (int i = 0; i < 40; ++i) v = e.add(op::mul_scalar{2}, {v})[0];
+    for (int i = 0; i < 3 * element_program::max_constants; ++i) v = e.add(op::mul_scalar{2}, {v})[0];
   }
   SUBCASE("inputs") {
     for (int i = 0; i < 40; ++i) v = e.add(op::add{}, {v, e.add_source(role::input, eight_rows)})[0];
   }
   e.keep(v, role::output);
-  auto const made = fuse_elementwise(graph(std::move(e).finish()));
+  auto const made = fuse(graph(std::move(e).finish()));
   if (auto const s = verify(made.program); !s.ok()) FAIL(s.message());
   CHECK(made.groups.size() >= 3);
   CHECK(made.program.op_count() <= 10);
@@ -186,7 +186,7 @@ TEST_CASE("fused training steps give the bits of the plain ones") {
     training_options options;
     if (low) options.precision = mixed{dtype::bf16};
     auto const one = training_step(plain, batch, cross_entropy{}, adamw{.rate = 1e-2}, options);
-    auto const two = fuse_elementwise(training_step(apart, batch, cross_entropy{}, adamw{.rate = 1e-2}, options));
+    auto const two = fuse(training_step(apart, batch, cross_entropy{}, adamw{.rate = 1e-2}, options));
     if (auto const s = verify(two.program); !s.ok()) FAIL(s.message());
     CHECK(fused_in(two.program) > 0);
     CHECK(one.weights.size() == two.weights.size());
@@ -206,5 +206,5 @@ TEST_CASE("graphs in parts are not fused") {
   e.set_part(e.graph().producer(y), e.part_row(part));
   e.keep(y, role::output);
   auto const g = graph(std::move(e).finish());
-  CHECK(message_of([&] { fuse_elementwise(g); }) == "fuse_elementwise: the graph has parts");
+  CHECK(message_of([&] { fuse(g); }) == "fuse: the graph has parts");
 }

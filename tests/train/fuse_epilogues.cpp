@@ -1,12 +1,12 @@
-#include <neap/train/fuse_epilogues.hpp>
+#include <neap/train/fuse.hpp>
 
 #include <neap/ir/verify.hpp>
 #include <neap/model/model.hpp>
 #include <neap/model/zoo/gpt.hpp>
 #include <neap/schedule/order.hpp>
-#include <neap/train/fuse_elementwise.hpp>
 
 #include "../support/fused_plans.hpp"
+#include "../support/fused_products.hpp"
 #include "../support/message.hpp"
 #include "../support/random_products.hpp"
 #include "run_program.hpp"
@@ -28,12 +28,13 @@ constexpr std::array names{"bias", "bias_relu", "bias_gelu", "gelu_grad", "sums_
 std::string epilogues_of(op_graph const& g) {
   std::string s;
   for (auto o : g.ops())
-    if (auto const* e = g.as<op::matmul_epilogue>(o))
-      s += (s.empty() ? "" : " ") + std::string(names[static_cast<std::size_t>(e->kind)]) + (e->keeps ? "+" : "");
+    if (auto const* e = g.as<op::fused>(o); e && e->is_product())
+      s += (s.empty() ? "" : " ") + std::string(names[static_cast<std::size_t>(testing::kind_of_product(*e))]) +
+           (e->keeps_step ? "+" : "");
   return s;
 }
 std::string fused(graph_editor&& edit) {
-  auto const made = fuse_epilogues(graph(std::move(edit).finish()));
+  auto const made = fuse(graph(std::move(edit).finish()));
   if (auto const s = verify(made.program); !s.ok()) FAIL(s.message());
   return epilogues_of(made.program);
 }
@@ -54,12 +55,12 @@ TEST_CASE("graphs with fused epilogues have the bits of the operators, and fewer
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     CAPTURE(seed);
     auto const g = random_products(seed, 5 + static_cast<std::uint32_t>(seed % 30));
-    auto const made = fuse_epilogues(g);
+    auto const made = fuse(g);
     testing::check_fused_program(g, made, seed, backend);
     for (auto o : made.program.ops())
-      if (auto const* e = made.program.as<op::matmul_epilogue>(o)) {
-        ++seen[static_cast<std::size_t>(e->kind)];
-        kept += e->keeps;
+      if (auto const* e = made.program.as<op::fused>(o); e && e->is_product()) {
+        ++seen[static_cast<std::size_t>(testing::kind_of_product(*e))];
+        kept += e->keeps_step;
       }
   }
   for (auto n : seen) CHECK(n > 12);
@@ -205,8 +206,7 @@ TEST_CASE("training steps with fused epilogues give the bits of the plain ones, 
       options.recover_activations = recovers;
       if (low) options.precision = mixed{dtype::bf16};
       auto const one = training_step(plain, batch, cross_entropy{}, adamw{.rate = 1e-2}, options);
-      auto const two =
-          fuse_elementwise(fuse_epilogues(training_step(apart, batch, cross_entropy{}, adamw{.rate = 1e-2}, options)));
+      auto const two = fuse(training_step(apart, batch, cross_entropy{}, adamw{.rate = 1e-2}, options));
       if (auto const s = verify(two.program); !s.ok()) FAIL(s.message());
       auto const found = epilogues_of(two.program);
       CAPTURE(found);
@@ -231,5 +231,5 @@ TEST_CASE("graphs in parts are refused") {
   e.set_part(e.graph().producer(y), e.part_row(part));
   e.keep(y, role::output);
   auto const g = graph(std::move(e).finish());
-  CHECK(message_of([&] { fuse_epilogues(g); }) == "fuse_epilogues: the graph has parts");
+  CHECK(message_of([&] { fuse(g); }) == "fuse: the graph has parts");
 }

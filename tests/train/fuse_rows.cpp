@@ -1,9 +1,7 @@
-#include <neap/train/fuse_rows.hpp>
+#include <neap/train/fuse.hpp>
 
 #include <neap/ir/dataflow.hpp>
 #include <neap/model/model.hpp>
-#include <neap/train/fuse_elementwise.hpp>
-#include <neap/train/fuse_epilogues.hpp>
 
 #include "../support/bytes_moved.hpp"
 #include "../support/fused_plans.hpp"
@@ -25,33 +23,44 @@ using neap::testing::launches, neap::testing::message_of, neap::testing::random_
 
 namespace {
 
-constexpr std::array functions{
-    "layer_norm",           "rms_norm",     "softmax",          "log_softmax", "layer_norm_grad",
-    "rms_norm_grad",        "softmax_grad", "log_softmax_grad", "batch_norm",  "batch_norm_grad",
-    "batch_norm_relu_grad", "group_norm",   "group_norm_grad"};
+constexpr std::array anchors{"sum",
+                             "mean",
+                             "max_reduce",
+                             "min_reduce",
+                             "sum_to",
+                             "layer_norm",
+                             "rms_norm",
+                             "softmax",
+                             "log_softmax",
+                             "layer_norm_grad",
+                             "rms_norm_grad",
+                             "softmax_grad",
+                             "log_softmax_grad",
+                             "batch_norm",
+                             "batch_norm_grad",
+                             "batch_norm_relu_grad",
+                             "group_norm",
+                             "group_norm_grad"};
 
-constexpr std::array reductions{"sum", "mean", "max_reduce", "min_reduce", "sum_to"};
-
-/// "add(x0, x1) > layer_norm: x | softmax > ...": the operators of a graph in order; behind the colon what is kept.
+/// "add(x0, x1) > layer_norm: x | softmax > ...": the operators of a graph with an anchor but products, in order; behind
+/// the colon what is kept.
 std::string rows_of_graph(op_graph const& g) {
   std::string s;
-  for (auto o : g.ops())
-    if (auto const* p = g.as<op::fused_rows>(o)) {
-      s += s.empty() ? "" : " | ";
-      if (p->has_before()) s += to_string(p->before()) + " > ";
-      s += functions[static_cast<std::size_t>(p->function)];
-      if (p->has_after()) s += " > " + to_string(p->after());
-      if (p->keeps_x || p->keeps_y) s += ":";
-      if (p->keeps_x) s += " x";
-      if (p->keeps_y) s += " y";
-    } else if (auto const* r = g.as<op::fused_reduction>(o)) {
-      s += (s.empty() ? "" : " | ") + to_string(r->program()) + " > " +
-           reductions[static_cast<std::size_t>(r->function)] + (r->keeps_x ? ": x" : "");
-    }
+  for (auto o : g.ops()) {
+    auto const* p = g.as<op::fused>(o);
+    if (!p || !p->has_anchor() || p->is_product()) continue;
+    s += s.empty() ? "" : " | ";
+    if (!p->prologue.empty()) s += to_string(p->prologue) + " > ";
+    s += anchors[static_cast<std::size_t>(p->middle)];
+    if (!p->epilogue.empty()) s += " > " + to_string(p->epilogue);
+    if (p->keeps_x || p->keeps_y) s += ":";
+    if (p->keeps_x) s += " x";
+    if (p->keeps_y) s += " y";
+  }
   return s;
 }
 std::string rows_fused(graph_editor&& edit) {
-  auto const made = fuse_rows(graph(std::move(edit).finish()));
+  auto const made = fuse(graph(std::move(edit).finish()));
   if (auto const s = verify(made.program); !s.ok()) FAIL(s.message());
   return rows_of_graph(made.program);
 }
@@ -61,31 +70,28 @@ graph_editor rows_editor() { return graph_editor(operator_table(standard_operato
 
 TEST_CASE("graphs with fused functions of rows have the bits of the operators, and fewer of them") {
   host_backend backend(2);
-  std::array<std::size_t, functions.size()> seen{};
-  std::array<std::size_t, reductions.size()> reduced{};
+  std::array<std::size_t, anchors.size()> seen{};
   std::size_t before = 0, after = 0, x = 0, y = 0, long_ones = 0, summed = 0;
   for (std::uint64_t seed = 0; seed < 600; ++seed) {
     CAPTURE(seed);
     auto const g = random_rows(seed, 5 + static_cast<std::uint32_t>(seed % 30));
-    auto const made = fuse_rows(g);
+    auto const made = fuse(g, {.chains = seed % 2 == 0});
     testing::check_fused_program(g, made, seed, backend);
-    for (auto o : made.program.ops())
-      if (auto const* p = made.program.as<op::fused_rows>(o)) {
-        ++seen[static_cast<std::size_t>(p->function)];
-        before += p->has_before(), after += p->has_after(), x += p->keeps_x, y += p->keeps_y;
-        long_ones += p->before_steps.rank() > 1 || p->after_steps.rank() > 1;
-      } else if (auto const* r = made.program.as<op::fused_reduction>(o)) {
-        ++reduced[static_cast<std::size_t>(r->function)], summed += r->keeps_x;
+    for (auto o : made.program.ops()) {
+      auto const* p = made.program.as<op::fused>(o);
+      if (!p || !p->has_anchor() || p->is_product()) continue;
+      ++seen[static_cast<std::size_t>(p->middle)];
+      if (p->is_reduction()) {
+        summed += p->keeps_x;
+        continue;
       }
-    // In any order with the other passes.
-    auto const chains = fuse_elementwise(g).program;
-    testing::check_fused_program(chains, fuse_rows(chains), seed, backend);
-    auto const& first = made.program;
-    testing::check_fused_program(first, fuse_elementwise(first), seed, backend);
-    testing::check_fused_program(first, fuse_epilogues(first), seed, backend);
+      before += !p->prologue.empty(), after += !p->epilogue.empty(), x += p->keeps_x, y += p->keeps_y;
+      long_ones += p->prologue.step_count > 1 || p->epilogue.step_count > 1;
+    }
+    auto const again = fuse(made.program);  // of what has been fused
+    testing::check_fused_program(made.program, again, seed, backend);
   }
-  for (auto n : seen) CHECK(n > 8);
-  for (auto n : reduced) CHECK(n > 6);
+  for (std::size_t k = 0; k < seen.size(); ++k) CHECK(seen[k] > (k < 5 ? 6 : 8));
   CHECK(summed > 20);
   CHECK(before > 200);
   CHECK(after > 200);
@@ -247,22 +253,16 @@ TEST_CASE("a norm of channels takes what is beside it") {
 
 namespace {
 
-/// Trains by the plain step and by the one that passes have fused in one of four orders: the same bits. The fused
-/// operators, as text; how many launches fewer there are.
+/// Trains by the plain step and by the fused one: the same bits. The operators with an anchor, as text; how many launches
+/// fewer there are.
 template <class Model, class Batch>
-std::pair<std::string, std::size_t> train_fused(Model plain, Batch const& batch, bool low, int order) {
+std::pair<std::string, std::size_t> train_fused(Model plain, Batch const& batch, bool low, fuse_options fused) {
   initialise(plain, 3);
   auto apart = plain;
   training_options options;
   if (low) options.precision = mixed{dtype::bf16};
   auto const one = training_step(plain, batch, cross_entropy{}, adamw{.rate = 1e-2}, options);
-  auto two = training_step(apart, batch, cross_entropy{}, adamw{.rate = 1e-2}, options);
-  switch (order) {
-    case 0: two = fuse_rows(std::move(two)); break;
-    case 1: two = fuse_elementwise(fuse_rows(fuse_epilogues(std::move(two)))); break;
-    case 2: two = fuse_epilogues(fuse_rows(fuse_elementwise(std::move(two)))); break;
-    default: two = fuse_rows(fuse_elementwise(fuse_epilogues(std::move(two))));
-  }
+  auto const two = fuse(training_step(apart, batch, cross_entropy{}, adamw{.rate = 1e-2}, options), fused);
   if (auto const s = verify(two.program); !s.ok()) FAIL(s.message());
   support::program_runner run_one(one), run_two(two);
   for (int i = 0; i < 3; ++i) CHECK(run_one({batch.first, batch.second}) == run_two({batch.first, batch.second}));
@@ -273,20 +273,22 @@ std::pair<std::string, std::size_t> train_fused(Model plain, Batch const& batch,
 
 }  // namespace
 
-TEST_CASE("training steps with fused rows give the bits of the plain ones, in fewer operators, in any order") {
+TEST_CASE("training steps with fused rows give the bits of the plain ones, in fewer operators") {
   std::vector<std::int64_t> ids;
   for (std::int64_t i = 0; i < 16; ++i) ids.push_back((i * 5 + 3) % 16);
   auto const text = std::pair{tensor::from(ids, {2, 8}), tensor::from(ids, {2, 8})};
   auto const images = std::pair{tensor::randn({2, 3, 16, 16}, 1), tensor::from(std::vector<std::int64_t>{1, 3}, {2})};
   for (bool const low : {false, true})
-    for (int const order : {0, 1, 2, 3}) {
-      CAPTURE(order);
-      auto const [norms, fewer] = train_fused(zoo::gpt(zoo::gpt_config::toy()), text, low, order);
+    for (auto const& fused :
+         {fuse_options{}, {.products = false}, {.products = false, .chains = false}, {.chains = false}}) {
+      CAPTURE(fused.products);
+      CAPTURE(fused.chains);
+      auto const [norms, fewer] = train_fused(zoo::gpt(zoo::gpt_config::toy()), text, low, fused);
       CAPTURE(norms);
       CHECK(norms.find("layer_norm: x") != norms.npos);
       CHECK(norms.find("layer_norm_grad > ") != norms.npos);
       CHECK(fewer >= 6);
-      auto const [channels, less] = train_fused(zoo::resnet(zoo::resnet_config::toy()), images, low, order);
+      auto const [channels, less] = train_fused(zoo::resnet(zoo::resnet_config::toy()), images, low, fused);
       CAPTURE(channels);
       CHECK(channels.find("batch_norm > t0 = relu(x0)") != channels.npos);
       CHECK(channels.find("batch_norm > t0 = add(x0, x1); t1 = relu(t0)") != channels.npos);
@@ -295,7 +297,7 @@ TEST_CASE("training steps with fused rows give the bits of the plain ones, in fe
     }
 }
 
-TEST_CASE("fuse_rows moves no more bytes than fuse_elementwise alone, in each model of the zoo") {
+TEST_CASE("fused rows move no more bytes than fused chains alone, in each model of the zoo") {
   testing::for_each_zoo_toy([](char const* name, auto model, auto const& batch, auto const& loss) {
     for (bool const low : {false, true}) {
       CAPTURE(name);
@@ -304,22 +306,10 @@ TEST_CASE("fuse_rows moves no more bytes than fuse_elementwise alone, in each mo
       if (low) options.precision = mixed{dtype::bf16};
       initialise(model, 5);
       auto const step = training_step(model, batch, loss, sgd{}, options);
-      double const chains = testing::bytes_moved(fuse_elementwise(step).program),
-                   rows = testing::bytes_moved(fuse_elementwise(fuse_rows(step)).program);
+      double const chains = testing::bytes_moved(fuse(step, {.products = false, .rows = false}).program),
+                   rows = testing::bytes_moved(fuse(step, {.products = false}).program);
       CHECK(rows <= chains);
       if (std::string_view(name) == "resnet") CHECK(rows < 0.9 * chains);
     }
   });
-}
-
-TEST_CASE("fuse_rows refuses graphs in parts") {
-  auto e = rows_editor();
-  auto const x = e.add_source(role::input, {dtype::f32, {8, 8}});
-  auto const y = e.add(op::softmax{}, {x})[0];
-  op_part part;
-  part.number = 0, part.count = 2;
-  e.set_part(e.graph().producer(y), e.part_row(part));
-  e.keep(y, role::output);
-  auto const g = graph(std::move(e).finish());
-  CHECK(message_of([&] { fuse_rows(g); }) == "fuse_rows: the graph has parts");
 }

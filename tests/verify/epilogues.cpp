@@ -2,8 +2,9 @@
 // and so is a pinned operator inside.
 #include <neap/verify/plan_verifier.hpp>
 
-#include <neap/train/fuse_epilogues.hpp>
+#include <neap/train/fuse.hpp>
 
+#include "../support/fused_products.hpp"
 #include "../support/fusing_pass.hpp"
 #include "../support/random_products.hpp"
 #include "../support/sanitized.hpp"
@@ -16,13 +17,17 @@
 using namespace neap;
 using namespace neap::testing;
 
+namespace {
+bool is_product(op::fused const& op) { return op.is_product(); }
+}  // namespace
+
 TEST_CASE("plans that fuse epilogues of the original are right, and recomputed and swapped ones") {
   std::size_t fused = 0;
   for (std::uint64_t seed = 0; seed < testing::cases(200u); ++seed) {
     CAPTURE(seed);
     auto const original = random_products(seed, 6 + static_cast<std::uint32_t>(seed % 24));
-    auto const c = judged_in_order(planned_from(original, fuse_epilogues(original)), fusing_device);
-    fused += ops_that_are<op::matmul_epilogue>(c.graph).size();
+    auto const c = judged_in_order(planned_from(original, fuse(original)), fusing_device);
+    fused += fused_ops(c.graph, is_product).size();
     auto const right = verdict_on(original, moved(c, seed));
     REQUIRE_MESSAGE(right.ok(), right.message());
   }
@@ -34,16 +39,17 @@ TEST_CASE("operators that differ from those they replace are refused") {
   for (std::uint64_t seed = 0; seed < testing::cases(300u); ++seed) {
     CAPTURE(seed);
     auto const original = random_products(seed, 6 + static_cast<std::uint32_t>(seed % 24), {true, false});
-    check_other_operators<op::matmul_epilogue>(
-        original, fuse_epilogues(original), seed, 8,
-        [](op::matmul_epilogue other, auto const&, random_stream& draw) -> std::optional<op::matmul_epilogue> {
-          auto const kind = other.kind;
+    check_other_operators(
+        original, fuse(original), seed, 8, is_product,
+        [](op::fused other, auto const& in, random_stream& draw) -> std::optional<op::fused> {
           switch (draw.below(3)) {
             case 0: other.transpose_a = !other.transpose_a; break;
             case 1: other.transpose_b = !other.transpose_b; break;
             default:
-              other.kind = draw.below(7);
-              if (other.kind == kind) return {};
+              auto const kind = static_cast<product_kind>(draw.below(static_cast<std::uint32_t>(product_kind::count)));
+              if (kind == kind_of_product(other)) return {};
+              other =
+                  product_of_kind({other.transpose_a, other.transpose_b}, kind, in[0].type.element, other.keeps_step);
           }
           return other;
         },
@@ -69,7 +75,8 @@ TEST_CASE("a pinned operator is not inside another one") {
     edit.keep(result, role::output);
     auto const original = graph(std::move(edit).finish());
 
-    auto const made = other.add(op::matmul_epilogue{}, std::span<value_id const>(sources(other)))[0];
+    auto const made =
+        other.add(product_of_kind({}, product_kind::bias, dtype::f32), std::span<value_id const>(sources(other)))[0];
     other.set_origin(other.graph().producer(made), op_id{2});
     other.set_origin_count(3);
     other.set_rewritten(other.graph().producer(made));
@@ -88,8 +95,8 @@ TEST_CASE("products with an epilogue run in parts, and the plans are right") {
   std::size_t parts = 0;
   for (std::uint64_t seed = 0; seed < (testing::sanitized ? 90u : 240u); ++seed) {
     CAPTURE(seed);
-    parts += check_fused_parts<op::matmul_epilogue>(
-        fuse_epilogues(random_products(seed, 8 + static_cast<std::uint32_t>(seed % 16))).program, seed);
+    parts += check_fused_parts(fuse(random_products(seed, 8 + static_cast<std::uint32_t>(seed % 16))).program, seed,
+                               is_product);
   }
   CHECK(parts > (testing::sanitized ? 4 : 20));
 }

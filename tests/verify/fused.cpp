@@ -4,7 +4,7 @@
 
 #include <neap/import/plan_reader.hpp>
 #include <neap/report/plan_writer.hpp>
-#include <neap/train/fuse_elementwise.hpp>
+#include <neap/train/fuse.hpp>
 
 #include "../support/fused_steps.hpp"
 #include "../support/fusing_pass.hpp"
@@ -22,31 +22,31 @@ using namespace neap::testing;
 
 namespace {
 
+bool is_chain(op::fused const& op) { return !op.has_anchor(); }
 /// Something else in one place of a program: another operator, type, operand or constant. None if it is no program then.
-std::optional<op::fused> changed(op::fused p, std::vector<tensor_layout> const& /*in*/, random_stream& draw) {
+std::optional<op::fused> changed(op::fused op, std::vector<tensor_layout> const& /*in*/, random_stream& draw) {
+  auto& p = op.prologue;
   auto const was = p;
-  auto const k = static_cast<int>(draw.below(static_cast<std::uint32_t>(p.step_count())));
-  auto& bits = k < p.steps.rank() ? p.steps[k] : p.more_steps[k - p.steps.rank()];
+  auto const k = draw.below(p.step_count);
+  auto& step = p.steps[k];
   switch (draw.below(4)) {
     case 0: {
       auto const& f = *fused_steps()[draw.below(static_cast<std::uint32_t>(fused_steps().size()))];
-      bits = (bits & ~std::int64_t{0xffff}) | f.row;
+      step.row = static_cast<std::uint8_t>(f.row);
       break;
     }
     case 1: {
-      int const at = 24 + 8 * static_cast<int>(draw.below(3));
-      bits = (bits & ~(std::int64_t{0xff} << at)) | std::int64_t{draw.below(static_cast<std::uint32_t>(p.inputs + k))}
-                                                        << at;
+      auto& operand = step.operands[draw.below(3)];
+      operand = static_cast<std::uint8_t>(draw.below(p.inputs + k));
       break;
     }
-    case 2: bits = (bits & ~(std::int64_t{0xff} << 16)) | std::int64_t{draw.below(8)} << 16; break;
+    case 2: step.element = static_cast<dtype>(draw.below(8)); break;
     default:
-      if (p.constants.rank() == 0) return {};
-      p.constants[static_cast<int>(draw.below(static_cast<std::uint32_t>(p.constants.rank())))] ^=
-          std::int64_t{1} << (draw.below(2) ? 52 : 0);
+      if (p.constant_count == 0) return {};
+      p.constants[draw.below(p.constant_count)] ^= std::int64_t{1} << (draw.below(2) ? 52 : 0);
   }
-  if (!p.fault(static_cast<std::size_t>(p.inputs)).empty() || to_string(p) == to_string(was)) return {};
-  return p;
+  if (!p.fault(p.inputs).empty() || to_string(p) == to_string(was)) return {};
+  return op;
 }
 
 }  // namespace
@@ -56,9 +56,9 @@ TEST_CASE("plans that fuse operators of the original are right, as files too") {
   for (std::uint64_t seed = 0; seed < testing::cases(200u); ++seed) {
     CAPTURE(seed);
     auto const original = random_elementwise(seed, 6 + static_cast<std::uint32_t>(seed % 24));
-    auto const fused_plan = judged_in_order(planned_from(original, fuse_elementwise(original)), fusing_device);
+    auto const fused_plan = judged_in_order(planned_from(original, fuse(original)), fusing_device);
     for (auto o : ops_that_are<op::fused>(fused_plan.graph))
-      ++fused, steps += static_cast<std::size_t>(fused_plan.graph.as<op::fused>(o)->step_count());
+      ++fused, steps += static_cast<std::size_t>(fused_plan.graph.as<op::fused>(o)->prologue.step_count);
     auto const c = moved(fused_plan, seed);
     auto const p = make_plan(c, original, memory_options{});
     auto const right = verify_plan(original, p, fusing_device);
@@ -79,7 +79,7 @@ TEST_CASE("programs that differ from the operators they replace are refused") {
   for (std::uint64_t seed = 0; seed < testing::cases(300u); ++seed) {
     CAPTURE(seed);
     auto const original = random_elementwise(seed, 6 + static_cast<std::uint32_t>(seed % 24), {true, false});
-    check_other_operators<op::fused>(original, fuse_elementwise(original), seed, 20, changed, seen);
+    check_other_operators(original, fuse(original), seed, 20, is_chain, changed, seen);
   }
   CHECK(seen.refused > testing::cases(500));
   CHECK(seen.alike < seen.refused / 4);
@@ -100,9 +100,9 @@ TEST_CASE("a pinned operator is no step, in its place or once more") {
 
       auto const y = other.add_source(role::input, {dtype::f32, {8}});
       if (beside) other.keep(other.add(op::tanh{}, {y})[0], role::output);
-      op::fused_maker make(1);
+      element_program make(1);
       make.add(op::neg{}, dtype::f32, {*make.add(op::tanh{}, dtype::f32, {0})});
-      auto const made = other.add(make.made(), {y})[0];
+      auto const made = other.add(op::fused{make}, {y})[0];
       other.set_origin(other.graph().producer(made), op_id{2});
       other.set_origin_count(3);
       other.set_rewritten(other.graph().producer(made));
@@ -121,8 +121,8 @@ TEST_CASE("fused operators run in parts, and the plans are right") {
   std::size_t parts = 0;
   for (std::uint64_t seed = 0; seed < testing::cases(150u); ++seed) {
     CAPTURE(seed);
-    parts += check_fused_parts<op::fused>(
-        fuse_elementwise(random_elementwise(seed, 8 + static_cast<std::uint32_t>(seed % 16))).program, seed);
+    parts += check_fused_parts(fuse(random_elementwise(seed, 8 + static_cast<std::uint32_t>(seed % 16))).program, seed,
+                               is_chain);
   }
   CHECK(parts > testing::cases(50));
 }

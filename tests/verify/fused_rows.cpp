@@ -4,8 +4,7 @@
 
 #include <neap/import/plan_reader.hpp>
 #include <neap/report/plan_writer.hpp>
-#include <neap/train/fuse_elementwise.hpp>
-#include <neap/train/fuse_rows.hpp>
+#include <neap/train/fuse.hpp>
 
 #include "../support/fused_steps.hpp"
 #include "../support/fusing_pass.hpp"
@@ -25,70 +24,61 @@ using namespace neap::testing;
 namespace {
 
 /// Another operator in one step of a program, or another operand.
-void change_steps(extents& steps, std::int64_t inputs, random_stream& draw) {
-  if (steps.rank() == 0) return;
-  int const k = static_cast<int>(draw.below(static_cast<std::uint32_t>(steps.rank())));
-  if (draw.below(2)) {
-    steps[k] = (steps[k] & ~std::int64_t{0xffff}) |
-               fused_steps()[draw.below(static_cast<std::uint32_t>(fused_steps().size()))]->row;
-  } else {
-    int const at = 24 + 8 * static_cast<int>(draw.below(2));
-    steps[k] = (steps[k] & ~(std::int64_t{0xff} << at)) |
-               std::int64_t{draw.below(static_cast<std::uint32_t>(inputs + k))} << at;
-  }
+void change_steps(element_program& p, random_stream& draw) {
+  if (p.empty()) return;
+  auto const k = draw.below(p.step_count);
+  auto const& f = *fused_steps()[draw.below(static_cast<std::uint32_t>(fused_steps().size()))];
+  if (draw.below(2)) p.steps[k].row = static_cast<std::uint8_t>(f.row);
+  else p.steps[k].operands[draw.below(2)] = static_cast<std::uint8_t>(draw.below(p.inputs + k));
 }
-template <class Op>
-bool same_attributes(Op const& a, Op const& b) {
-  bool same = true;
-  for (auto const& one : Op::attributes()) same = same && one.get(&a) == one.get(&b);
-  return same;
+/// Another number in the place of a program's first constant.
+void change_constant(element_program& p) {
+  if (p.constant_count > 0) p.constants[0] ^= std::int64_t{1} << 52;
 }
-
-/// Something else in one place of an operator: another function, program, operand of a step, or a result for another.
-std::optional<op::fused_rows> other_rows(op::fused_rows op, std::vector<tensor_layout> const& in, random_stream& draw) {
-  auto const was = op;
+/// Something else in one place of a function of rows: another function, program, operand of a step, or a result for
+/// another.
+void change_rows(op::fused& op, random_stream& draw) {
   switch (draw.below(8)) {
-    case 0: op.function = draw.below(static_cast<std::uint32_t>(row_function::count)); break;
+    case 0:
+      op.middle = static_cast<anchor>(static_cast<int>(anchor::layer_norm) + static_cast<int>(draw.below(13)));
+      break;
     case 1:
       if (op.eps != 0) op.eps += 1e-3;
       break;
-    case 2: change_steps(op.before_steps, op.before_inputs, draw); break;
-    case 3: change_steps(op.after_steps, op.after_inputs, draw); break;
+    case 2: change_steps(op.prologue, draw); break;
+    case 3: change_steps(op.epilogue, draw); break;
     case 4: std::swap(op.keeps_x, op.keeps_y); break;
-    case 5: {  // the steps before, behind
-      auto const before = op.before(), after = op.after();
-      op.set_before(after), op.set_after(before);
-      break;
-    }
+    case 5: std::swap(op.prologue, op.epilogue); break;  // the steps before, behind
     case 6:
       if (op.groups != 0) op.groups = 3 - op.groups;
       else op.gives_result = !op.gives_result;
       break;
-    default: {
-      auto& constants = draw.below(2) ? op.before_constants : op.after_constants;
-      if (constants.rank() == 0) return {};
-      constants[0] ^= std::int64_t{1} << 52;
-    }
+    default: change_constant(draw.below(2) ? op.prologue : op.epilogue);
   }
-  if (same_attributes(op, was) || !op.fault(in.size()).empty()) return {};
-  return op;
 }
 /// The same of a reduction.
-std::optional<op::fused_reduction> other_reduction(op::fused_reduction op, std::vector<tensor_layout> const& in,
-                                                   random_stream& draw) {
-  auto const was = op;
+void change_reduction(op::fused& op, std::vector<tensor_layout> const& in, random_stream& draw) {
   switch (draw.below(6)) {
-    case 0: op.function = draw.below(4); break;
-    case 1: change_steps(op.steps, op.inputs, draw); break;
+    case 0: op.middle = static_cast<anchor>(draw.below(4)); break;
+    case 1: change_steps(op.prologue, draw); break;
     case 2: op.axes = {draw.below(3)}; break;
     case 3: op.keepdim = !op.keepdim; break;
     case 4:
       if (op.dims.rank() > 0) op.dims = {1, 1, in[0].type.dims[in[0].type.rank() - 1]};
       break;
-    default:
-      if (op.constants.rank() > 0) op.constants[0] ^= std::int64_t{1} << 52;
+    default: change_constant(op.prologue);
   }
-  if (same_attributes(op, was) || !op.fault(in.size()).empty()) return {};
+}
+bool is_reduction(op::fused const& op) { return op.is_reduction(); }
+bool is_norm(op::fused const& op) { return op.is_of_rows() || op.is_of_channels(); }
+/// Another operator of one of the two kinds; none where the change makes none or the same.
+std::optional<op::fused> other_operator(op::fused op, std::vector<tensor_layout> const& in, random_stream& draw) {
+  auto const was = op;
+  if (op.is_reduction()) change_reduction(op, in, draw);
+  else change_rows(op, draw);
+  bool same = true;
+  for (auto const& one : op::fused::attributes()) same = same && one.get(&op) == one.get(&was);
+  if (same || !op.fault(in.size()).empty()) return {};
   return op;
 }
 
@@ -99,12 +89,12 @@ TEST_CASE("plans that fuse functions of rows of the original are right, as files
   for (std::uint64_t seed = 0; seed < testing::cases(200u); ++seed) {
     CAPTURE(seed);
     auto const original = random_rows(seed, 6 + static_cast<std::uint32_t>(seed % 24));
-    auto const fused_plan = judged_in_order(planned_from(original, fuse_rows(original)), fusing_device);
-    for (auto o : ops_that_are<op::fused_rows>(fused_plan.graph)) {
-      auto const& op = *fused_plan.graph.as<op::fused_rows>(o);
+    auto const fused_plan = judged_in_order(planned_from(original, fuse(original)), fusing_device);
+    for (auto o : fused_ops(fused_plan.graph, is_norm)) {
+      auto const& op = *fused_plan.graph.as<op::fused>(o);
       ++fused, kept += op.keeps_x || op.keeps_y;
     }
-    reductions += ops_that_are<op::fused_reduction>(fused_plan.graph).size();
+    reductions += fused_ops(fused_plan.graph, is_reduction).size();
     auto const p = make_plan(moved(fused_plan, seed), original, memory_options{});
     auto const right = verify_plan(original, p, fusing_device);
     REQUIRE_MESSAGE(right.ok(), right.message());
@@ -125,9 +115,9 @@ TEST_CASE("rows with other functions, programs and results are refused") {
   for (std::uint64_t seed = 0; seed < testing::cases(300u); ++seed) {
     CAPTURE(seed);
     auto const original = random_rows(seed, 6 + static_cast<std::uint32_t>(seed % 24), {true, false});
-    auto const made = fuse_rows(original);
-    check_other_operators<op::fused_rows>(original, made, seed, 12, other_rows, seen);
-    check_other_operators<op::fused_reduction>(original, made, seed, 6, other_reduction, reduced);
+    auto const made = fuse(original);
+    check_other_operators(original, made, seed, 12, is_norm, other_operator, seen);
+    check_other_operators(original, made, seed, 6, is_reduction, other_operator, reduced);
   }
   CHECK(seen.refused > testing::cases(250));
   CHECK(4 * seen.alike < seen.refused);
@@ -159,10 +149,10 @@ TEST_CASE("rows fused by hand: wrong operands and results are refused, and pinne
     edit.keep(y, role::output), edit.keep(sum, role::output), edit.keep(in[2], role::output);
     auto const original = graph(std::move(edit).finish());
 
-    auto op = op::fused_rows::of(op::layer_norm{});
-    op::fused_maker make(2);
+    auto op = op::fused::of(op::layer_norm{});
+    element_program make(2);
     make.add(op::add{}, dtype::f32, {0, 1});
-    op.set_before(make.made());
+    op.prologue = make;
     op.keeps_x = true;
     in = sources(other);
     std::vector<value_id> operands{in[0], in[1], in[3], in[4]};
@@ -219,16 +209,16 @@ TEST_CASE("norms of channels fused by hand: other axes, programs, operands and r
     if (keeps_statistics) edit.keep(normed[1], role::output), edit.keep(normed[2], role::output);
     auto const original = graph(std::move(edit).finish());
 
-    auto op = op::fused_rows::of(op::batch_norm{});
-    if (change == fault::another_axis) op = op::fused_rows::of(op::layer_norm{});
-    if (change == fault::groups) op = op::fused_rows::of(op::group_norm{2});
+    auto op = op::fused::of(op::batch_norm{});
+    if (change == fault::another_axis) op = op::fused::of(op::layer_norm{});
+    if (change == fault::groups) op = op::fused::of(op::group_norm{2});
     if (change == fault::another_epsilon) op.eps *= 2;
-    op::fused_maker make(2);
+    element_program make(2);
     auto const made_sum = change == fault::another_step ? *make.add(op::sub{}, dtype::f32, {0, 1})
                                                         : *make.add(op::add{}, dtype::f32, {0, 1});
     if (change != fault::no_activation) make.add(op::relu{}, dtype::f32, {made_sum});
-    if (change == fault::before_for_after) op.set_before(make.made()), op.keeps_x = true;
-    else op.set_after(make.made()), op.keeps_y = true;
+    if (change == fault::before_for_after) op.prologue = make, op.keeps_x = true;
+    else op.epilogue = make, op.keeps_y = true;
     in = sources(other);
     std::vector<value_id> operands{in[0], in[3], in[4], in[1]};
     if (change == fault::another_residual) operands[3] = in[2];
@@ -252,9 +242,9 @@ TEST_CASE("fused functions of rows run in parts, and the plans are right") {
   std::size_t parts = 0, reduced = 0;
   for (std::uint64_t seed = 0; seed < testing::cases(200u); ++seed) {
     CAPTURE(seed);
-    auto const g = fuse_rows(random_rows(seed, 8 + static_cast<std::uint32_t>(seed % 16))).program;
-    parts += check_fused_parts<op::fused_rows>(g, seed);
-    reduced += check_fused_parts<op::fused_reduction>(g, seed + 1000);
+    auto const g = fuse(random_rows(seed, 8 + static_cast<std::uint32_t>(seed % 16))).program;
+    parts += check_fused_parts(g, seed, is_norm);
+    reduced += check_fused_parts(g, seed + 1000, is_reduction);
   }
   CHECK(parts > (testing::sanitized ? 0u : 40u));  // few of the first draws run in parts
   if (!testing::sanitized) CHECK(reduced > 2);

@@ -419,7 +419,8 @@ std::vector<plan_fault_case> const& plan_faults() {
          if (!p.options.takeover) return false;
          auto const at = p.buffer_of();
          auto* b = pick(p, draw, [&](plan_buffer const& x) {
-           if (x.resident || x.takes_over != nothing<storage_id> || p.graph.facets(p.steps[x.first].op).elementwise)
+           if (x.resident || x.takes_over != nothing<storage_id> ||
+               p.graph.facets(p.steps[x.first].op).is_elementwise(p.graph.attributes(p.steps[x.first].op)))
              return false;
            if (p.graph.as<op::opaque>(p.steps[x.first].op)) return false;
            for (auto v : p.graph.inputs(p.steps[x.first].op))

@@ -82,7 +82,9 @@ class block_writer {
     else if (auto const* y = std::get_if<std::int64_t>(&a)) put(static_cast<std::uint64_t>(*y));
     else if (auto const* z = std::get_if<double>(&a)) put(std::bit_cast<std::uint64_t>(*z));
     else if (auto const* t = std::get_if<dtype>(&a)) put(static_cast<std::uint64_t>(*t));
-    else put_extents(std::get<extents>(a));
+    else if (auto const* p = std::get_if<element_program>(&a)) {
+      for (auto n : p->numbers()) put(static_cast<std::uint64_t>(n));
+    } else put_extents(std::get<extents>(a));
   }
   void write_op(op_id o) {
     names_->ops.push_back(o);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <neap/ir/graph.hpp>
+#include <neap/ir/operators/element_steps.hpp>
 
 #include <charconv>
 #include <string>
@@ -24,6 +25,7 @@ inline std::string attribute_text(attribute_value const& a) {
     return {text, std::to_chars(text, text + sizeof text, *x).ptr};
   }
   if (auto const* x = std::get_if<dtype>(&a)) return std::string(name_of(*x));
+  if (auto const* x = std::get_if<element_program>(&a)) return to_string(*x);
   return to_string(std::get<extents>(a));
 }
 

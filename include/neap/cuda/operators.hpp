@@ -9,7 +9,6 @@
   OF(batch_norm) OF(batch_norm_grad) OF(batch_norm_relu_grad) OF(batch_norm_update) OF(batch_norm_inference) \
   OF(group_norm) OF(group_norm_grad) OF(gather) OF(index_select)                                           \
   OF(attention) OF(attention_grad) OF(matmul) OF(conv2d) OF(conv2d_grad_input) OF(conv2d_grad_weight)     \
-  OF(matmul_epilogue) OF(fused_rows) OF(fused_reduction)                                                              \
   /* movement */                                                                                           \
   OF(copy) OF(cast) OF(fill) OF(reshape) OF(permute) OF(slice) OF(split) OF(pad) OF(concat) OF(blank)      \
   OF(place) OF(combine_into) OF(broadcast_to) OF(as_strided) OF(triangle)                                  \

@@ -374,12 +374,19 @@ class plan_reader {
     }
     return x;
   }
+  static element_program program_of(json_place const& j) {
+    std::vector<std::int64_t> numbers;
+    for (std::size_t i = 0; i < j.size(); ++i) numbers.push_back(j[i].integer());
+    auto const made = element_program::of_numbers(numbers);
+    if (!made) j.fail("must be a program of elementwise steps");
+    return *made;
+  }
   void add_known(json_place const& j, std::string const& name, std::vector<value_id> const& in) {
     operator_facets const* f = nullptr;
     for (auto const* row : standard_operators::facets)
       if (row->name == name) f = row;
     if (!f) j["op"].fail("unknown operator \"" + name + "\"");
-    alignas(16) std::byte bytes[512];
+    alignas(16) std::byte bytes[2048];
     if (f->size > sizeof bytes) j["op"].fail("too large");
     f->construct(bytes);
     if (out_.version > 1 || !f->attributes.empty())
@@ -394,6 +401,7 @@ class plan_reader {
             else if constexpr (std::is_same_v<type, std::int64_t>) a.set(bytes, v.integer());
             else if constexpr (std::is_same_v<type, double>) a.set(bytes, v.any_number());
             else if constexpr (std::is_same_v<type, dtype>) a.set(bytes, dtype_of(v));
+            else if constexpr (std::is_same_v<type, element_program>) a.set(bytes, program_of(v));
             else a.set(bytes, v.axes(INT64_MIN));
           },
           a.get(bytes));

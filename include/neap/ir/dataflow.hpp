@@ -111,7 +111,7 @@ struct graph_traits<G> {
   static bool is_swappable(op_graph const& g, storage_id s) { return g.may_swap(s); }
   static bool takes_over(op_graph const& g, op_id o) {
     auto const* x = g.as<op::opaque>(o);
-    return x ? x->pointwise : g.facets(o).elementwise;
+    return x ? x->pointwise : g.facets(o).is_elementwise(g.attributes(o));
   }
   static bool may_take_over(op_graph const& g, op_id o, std::size_t input, std::size_t output) {
     if (!takes_over(g, o)) return false;

@@ -39,6 +39,10 @@ inline digest mix_attribute(digest d, attribute_value const& v) {
     for (auto i : *x) d = d.mix(static_cast<std::uint64_t>(i));
     return d;
   }
+  if (auto const* x = std::get_if<element_program>(&v)) {
+    for (auto i : x->numbers()) d = d.mix(static_cast<std::uint64_t>(i));
+    return d;
+  }
   if (auto const* x = std::get_if<double>(&v)) return d.mix(std::bit_cast<std::uint64_t>(*x));
   if (auto const* x = std::get_if<std::int64_t>(&v)) return d.mix(static_cast<std::uint64_t>(*x));
   if (auto const* x = std::get_if<bool>(&v)) return d.mix(*x ? 1 : 0);

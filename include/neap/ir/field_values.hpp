@@ -282,8 +282,10 @@ class field_values {
                                {&facets_of<op::place>, kind::place},
                                {&facets_of<op::combine_into>, kind::combine_into},
                                {&facets_of<op::accumulate>, kind::accumulate}};
-    if (f.standard_row == detail::standard_row<op::fused>) k = kind::fused;
-    if (f.standard_row == detail::standard_row<op::matmul_epilogue>) k = kind::epilogue;
+    if (auto const* several = means<op::fused>(o)) {
+      if (!several->has_anchor()) k = kind::fused;
+      else if (several->is_product()) k = kind::epilogue;
+    }
     for (auto const& r : rows)
       if (r.facets == &f) k = r.is;
     // What floating-point operators do to whole numbers and truths is another matter.
@@ -569,6 +571,8 @@ class field_values {
       if (auto const* e = std::get_if<extents>(&value)) {
         d.mix(static_cast<std::uint64_t>(e->rank()));
         for (auto i : *e) d.mix(static_cast<std::uint64_t>(i));
+      } else if (auto const* steps = std::get_if<element_program>(&value)) {
+        for (auto i : steps->numbers()) d.mix(static_cast<std::uint64_t>(i));
       } else if (auto const* real = std::get_if<double>(&value)) d.mix(std::bit_cast<std::uint64_t>(*real));
       else if (auto const* whole = std::get_if<std::int64_t>(&value)) d.mix(static_cast<std::uint64_t>(*whole));
       else if (auto const* truth = std::get_if<bool>(&value)) d.mix(*truth ? 1u : 0u);
@@ -982,42 +986,44 @@ class field_values {
 
   /// The result of a fused op.
   element fused_program(op_id o, index_place const& p) {
-    auto const& program = *static_cast<op::fused const*>(meaning(o).bytes);
+    auto const& program = means<op::fused>(o)->prologue;
     auto const in = g_.inputs(o);
     if (!program.fault(in.size()).empty()) return give_up();
-    return steps(program, in, nullptr, p, program.step_count() - 1);
+    return steps(program, in, nullptr, p, program.step_count - 1);
   }
   /// A result of a product with an epilogue.
   element product_with_epilogue(op_id o, value_id v, index_place const& p) {
-    auto const& e = *static_cast<op::matmul_epilogue const*>(meaning(o).bytes);
-    auto const y = g_.outputs(o)[0];
-    if (e.has_sums() && v != y) {
-      auto const x = e.summed() >= 0 ? g_.inputs(o)[static_cast<std::size_t>(e.summed())] : y;
-      element s = g_.type(x).dims[0] == 0 ? zero() : element{};
-      index_place from(2);
-      from[1] = p[0];
-      for (std::int64_t i = 0; i < g_.type(x).dims[0] && goes_on(); ++i) from[0] = {i, 0}, s = sum(s, at(x, from));
-      return s;
+    auto const& e = *means<op::fused>(o);
+    if (!e.fault(g_.inputs(o).size()).empty()) return give_up();
+    auto const z = g_.outputs(o)[0];
+    if (e.sums != product_sums::none && v == g_.outputs(o).back()) {
+      auto const x = e.summed() >= 0 ? g_.inputs(o)[static_cast<std::size_t>(e.summed())] : z;
+      auto const& dims = g_.type(x).dims;
+      bool reduced[max_rank]{};
+      std::fill_n(reduced, dims.rank() - 1, true);
+      index_place from(dims.rank());
+      from[dims.rank() - 1] = p[0];
+      return sum_over(dims, from, reduced, [&](index_place const& place) { return at(x, place); });
     }
-    auto product = matrix_product(o, e.product(), p);
-    if (e.summed() >= 0) return product;
+    auto product = matrix_product(o, e.anchor_as<op::matmul>(), p);
+    if (e.epilogue.empty()) return product;
     if (product.degree > max_degree) product = give_up();
-    see(g_.type(y).element, product);
-    value_id const in[]{y, g_.inputs(o)[2]};
-    auto const program = e.steps(g_.type(y).element);
-    return steps(program, in, &product, p, v == y ? program.step_count() - 1 : 0);
+    see(g_.type(z).element, product);
+    plain_vector<value_id> in{z};
+    for (auto x : g_.inputs(o).subspan(2)) in.push_back(x);
+    return steps(e.epilogue, span_of(in), &product, p, v == z ? e.epilogue.step_count - 1 : 0);
   }
   /// The result of step `wanted` of a program on these values, computed as the operators that the steps stand for. Given
   /// `first`, it is the element of the first value.
-  element steps(op::fused const& program, std::span<value_id const> in, element const* first, index_place const& p,
-                int wanted) {
+  element steps(element_program const& program, std::span<value_id const> in, element const* first,
+                index_place const& p, int wanted) {
     int const inputs = static_cast<int>(in.size());
-    element made[op::fused::max_steps];
+    element made[element_program::max_steps];
     auto const type_of = [&](int x) {
       return x < inputs ? g_.type(in[static_cast<std::size_t>(x)]).element : program.step(x - inputs).element;
     };
     element result;
-    program.for_each_step([&](int k, op::fused_step const& s, op::detail::step_operator const& f, void const* bytes) {
+    program.for_each_step([&](int k, element_step const& s, op::detail::step_operator const& f, void const* bytes) {
       auto const x = [&](int i) {
         auto const operand = s.operands[static_cast<std::size_t>(i)];
         if (first && operand == 0) return *first;

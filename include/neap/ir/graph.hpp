@@ -361,6 +361,7 @@ inline bool same_attribute(attribute_value const& a, attribute_value const& b) {
   if (auto const* x = std::get_if<std::int64_t>(&a)) return *x == *std::get_if<std::int64_t>(&b);
   if (auto const* x = std::get_if<bool>(&a)) return *x == *std::get_if<bool>(&b);
   if (auto const* x = std::get_if<dtype>(&a)) return *x == *std::get_if<dtype>(&b);
+  if (auto const* x = std::get_if<element_program>(&a)) return *x == *std::get_if<element_program>(&b);
   return *std::get_if<extents>(&a) == *std::get_if<extents>(&b);
 }
 /// The same operator with the same attributes; the texts of opaque operators are not looked at.

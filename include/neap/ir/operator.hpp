@@ -17,7 +17,8 @@
 //                                                  program's own operator: `full`, its inputs are f32
 //
 // Flags, all optional and false or zero by default:
-//   static constexpr bool elementwise   the outputs may overwrite a dying input of equal size and layout
+//   static constexpr bool elementwise   the outputs may overwrite a dying input of equal size and layout; in its place
+//                                       bool is_elementwise() const, if it depends on attributes
 //   static constexpr bool random        draws from a counter-based key that is an attribute
 //   static constexpr bool f32_or_f64    the host computes it in no other floating types
 //   static constexpr bool checks_numbers   the kernel throws for some elements of its inputs. Default of a program's own
@@ -37,6 +38,7 @@
 #include <neap/core/tensor_ref.hpp>
 #include <neap/core/tensor_type.hpp>
 #include <neap/core/units.hpp>
+#include <neap/ir/element_program.hpp>
 #include <neap/ir/standard_set.hpp>
 
 #include <array>
@@ -57,11 +59,26 @@ namespace neap { inline namespace v0 {
 // ---------------------------------------------------------------------------------------------- attributes
 
 /// An attribute's value as the text form, the digest and the reports see it.
-using attribute_value = std::variant<bool, std::int64_t, double, dtype, extents>;
+using attribute_value = std::variant<bool, std::int64_t, double, dtype, extents, element_program>;
 
 namespace detail {
 /// How a data member lies in memory.
-enum class member_form : std::uint8_t { boolean, i8, u8, i16, u16, i32, u32, i64, u64, f32, f64, element, dims };
+enum class member_form : std::uint8_t {
+  boolean,
+  i8,
+  u8,
+  i16,
+  u16,
+  i32,
+  u32,
+  i64,
+  u64,
+  f32,
+  f64,
+  element,
+  dims,
+  program
+};
 
 template <class T>
 constexpr member_form form_of() {
@@ -72,13 +89,14 @@ constexpr member_form form_of() {
     return static_cast<member_form>(static_cast<int>(member_form::i8) + size + (std::is_signed_v<T> ? 0 : 1));
   } else {
     constexpr bool known = std::is_same_v<T, bool> || std::is_same_v<T, float> || std::is_same_v<T, double> ||
-                           std::is_same_v<T, dtype> || std::is_same_v<T, extents>;
+                           std::is_same_v<T, dtype> || std::is_same_v<T, extents> || std::is_same_v<T, element_program>;
     static_assert(known, "neap: an attribute is a bool, an integer, an enumeration, float, double, dtype or extents");
-    return std::is_same_v<T, bool>     ? member_form::boolean
-           : std::is_same_v<T, float>  ? member_form::f32
-           : std::is_same_v<T, double> ? member_form::f64
-           : std::is_same_v<T, dtype>  ? member_form::element
-                                       : member_form::dims;
+    return std::is_same_v<T, bool>      ? member_form::boolean
+           : std::is_same_v<T, float>   ? member_form::f32
+           : std::is_same_v<T, double>  ? member_form::f64
+           : std::is_same_v<T, dtype>   ? member_form::element
+           : std::is_same_v<T, extents> ? member_form::dims
+                                        : member_form::program;
   }
 }
 
@@ -121,7 +139,7 @@ void* member_at(void* op) {
 }  // namespace detail
 
 /// The field for a member: `field<&matmul::transpose_a>("transpose_a")`. Members may be bool, integers, enumerations,
-/// float, double, dtype or extents.
+/// float, double, dtype, extents or element_program.
 template <auto Member>
 constexpr attribute_field field(std::string_view name) {
   return {name, &detail::member_at<Member>, detail::form_of<typename detail::member_of<decltype(Member)>::type>()};
@@ -429,6 +447,7 @@ struct operator_facets {
   std::string_view name;
   std::uint32_t size = 0;  // bytes of attributes in a graph
   bool elementwise = false, random = false, f32_or_f64 = false, checks_numbers = false;
+  bool (*elementwise_if)(void const*) = nullptr;  // null: `elementwise`, whatever the attributes
   layouts takes = layouts::any;
   precision_rule precision;
   int standard_row = -1;                                // where it stands among the standard operators; -1: not there
@@ -443,6 +462,8 @@ struct operator_facets {
   operator_facets const& (*joined)() =
       nullptr;  // Op::joined: does this one's work and a neighbour's; null: there is none
   std::span<attribute_field const> attributes;
+
+  bool is_elementwise(void const* op) const { return elementwise_if ? elementwise_if(op) : elementwise; }
 };
 
 namespace detail {
@@ -587,6 +608,7 @@ void check_rules(shape_context const& c, void (*relate)(void const*, dim_context
 /// The facets that are functions, of operators as bytes.
 template <class Op>
 struct facet_functions {
+  static bool is_elementwise(void const* op) { return operator_at<Op>(op).is_elementwise(); }
   static kernel_function<host_backend> kernel() { return kernel_or_null<host_backend, Op>(); }
   static void construct(void* at) { ::new (at) Op{}; }
   static void infer(void const* op, shape_context& c) {
@@ -615,6 +637,7 @@ constexpr operator_facets make_facets() {
   f.name = Op::name;
   f.size = __is_empty(Op) ? 0 : sizeof(Op);
   f.elementwise = elementwise_v<Op>;
+  if constexpr (requires(Op const& op) { op.is_elementwise(); }) f.elementwise_if = &functions::is_elementwise;
   f.random = random_v<Op>;
   if constexpr (requires { Op::f32_or_f64; }) f.f32_or_f64 = Op::f32_or_f64;
   if constexpr (requires { Op::checks_numbers; }) f.checks_numbers = Op::checks_numbers;

@@ -9,12 +9,9 @@
 #include <neap/ir/operators/conv2d.hpp>
 #include <neap/ir/operators/dropout.hpp>
 #include <neap/ir/operators/fused.hpp>
-#include <neap/ir/operators/fused_reduction.hpp>
-#include <neap/ir/operators/fused_rows.hpp>
 #include <neap/ir/operators/image.hpp>
 #include <neap/ir/operators/loss.hpp>
 #include <neap/ir/operators/matmul.hpp>
-#include <neap/ir/operators/matmul_epilogue.hpp>
 #include <neap/ir/operators/matmul_update.hpp>
 #include <neap/ir/operators/movement.hpp>
 #include <neap/ir/operators/multinomial.hpp>

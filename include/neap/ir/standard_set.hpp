@@ -97,9 +97,9 @@ using matmul_update_lion = matmul_update<struct lion>;
   A(matmul_update_lion)                                                                        \
   /* rows are told in plans' fingerprints, so new ones come last */                                              \
   S(wait) S(adafactor) S(assign) S(elu) A(elu_grad) S(multinomial)                      \
-  S(count_back) S(take_back) S(move_loss_scale) S(fused) S(matmul_epilogue)         \
-  S(fused_rows) S(fused_reduction) S(scalar_over) A(scalar_over_grad) A(rsqrt_grad_at) A(reciprocal_grad_at) \
-  A(tanh_grad_at) A(sigmoid_grad_at) A(elu_grad_at) A(clamp_grad_at) A(exp_grad_at) A(sqrt_grad_at)
+  S(count_back) S(take_back) S(move_loss_scale) S(fused) A(clamp_grad_at)           \
+  A(exp_grad_at) A(sqrt_grad_at) S(scalar_over) A(scalar_over_grad) A(rsqrt_grad_at) A(reciprocal_grad_at) \
+  A(tanh_grad_at) A(sigmoid_grad_at) A(elu_grad_at)
 // clang-format on
 
 #define NEAP_DECLARED(name) struct name;

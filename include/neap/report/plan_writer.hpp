@@ -86,6 +86,11 @@ inline std::string json_time(std::string key, seconds_t t) {
   return s + ",\"" + key + "_s\":" + json_number(t);
 }
 inline std::string json_list(extents const& e) { return to_string(e); }
+inline std::string json_numbers(plain_vector<std::int64_t> const& numbers) {
+  std::string t = "[";
+  for (auto n : numbers) t += (t.size() > 1 ? "," : "") + std::to_string(n);
+  return t + "]";
+}
 
 /// ",\"donated\":[...]", or nothing.
 inline std::string json_donated(std::vector<std::string> const& patterns) {
@@ -305,6 +310,7 @@ class plan_text {
             else if constexpr (std::is_same_v<type, std::int64_t>) t += std::to_string(value);
             else if constexpr (std::is_same_v<type, double>) t += json_number(value);
             else if constexpr (std::is_same_v<type, dtype>) t += json_text(name_of(value));
+            else if constexpr (std::is_same_v<type, element_program>) t += json_numbers(value.numbers());
             else t += json_list(value);
           },
           a.get(g_.attributes(o)));

@@ -70,7 +70,7 @@ bool might_take_over(G const& g, op_id o, std::size_t i, std::size_t j) {
     return traits_of<G>::might_take_over(g, o, i, j);
   } else if constexpr (std::derived_from<G, op_graph>) {
     auto const* x = g.template as<op::opaque>(o);
-    return x ? x->pointwise : g.facets(o).elementwise;
+    return x ? x->pointwise : g.facets(o).is_elementwise(g.attributes(o));
   } else {
     return flow::may_take_over(g, o, i, j);
   }

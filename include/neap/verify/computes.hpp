@@ -56,7 +56,7 @@ class value_check {
       if (runs_at_most_once(original, o)) counted_.emplace_back(was.op[o], o);
     }
     std::sort(counted_.begin(), counted_.end());
-    for (auto o : original.ops()) original_fuses_ = original_fuses_ || has_steps(original, o);
+    for (auto o : original.ops()) original_fuses_ = original_fuses_ || fused_of(original, o) != nullptr;
   }
 
   /// Reports what differs; whether some of the graph is computed otherwise.
@@ -168,7 +168,7 @@ class value_check {
   }
   void check_op(op_id o) {
     auto const [meant, likeness] = meant_by(o);
-    if (likeness < 4 && has_steps(g_, o)) {
+    if (likeness < 4 && fused_of(g_, o)) {
       otherwise_ = true;
       if (any_pins_) check_steps(o);
     }

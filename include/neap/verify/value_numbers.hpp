@@ -16,9 +16,6 @@
 #include <neap/core/sip_hash.hpp>
 #include <neap/ir/dataflow.hpp>
 #include <neap/ir/operators/fused.hpp>
-#include <neap/ir/operators/fused_reduction.hpp>
-#include <neap/ir/operators/fused_rows.hpp>
-#include <neap/ir/operators/matmul_epilogue.hpp>
 
 #include <algorithm>
 #include <array>
@@ -85,6 +82,8 @@ inline void mix_attributes(sip_hash& d, std::span<attribute_field const> attribu
     if (auto const* e = std::get_if<extents>(&value)) {
       d.mix(static_cast<std::uint64_t>(e->rank()));
       for (auto i : *e) d.mix(static_cast<std::uint64_t>(i));
+    } else if (auto const* program = std::get_if<element_program>(&value)) {
+      for (auto i : program->numbers()) d.mix(static_cast<std::uint64_t>(i));
     } else if (auto const* real = std::get_if<double>(&value)) {
       d.mix(std::bit_cast<std::uint64_t>(*real));
     } else if (auto const* whole = std::get_if<std::int64_t>(&value)) {
@@ -135,55 +134,23 @@ inline digest source_number(op_graph const& g, value_id v, std::uint64_t ordinal
   return with_layout(h, g.layout(v)).mix(static_cast<std::uint64_t>(g.bytes(r.storage))).finish();
 }
 
-/// The program of a fused op; nullptr if it is none, or its program is not right.
-inline op::fused const* fused_program(op_graph const& g, op_id o) {
+/// A fused op whose steps are known; nullptr if it is none, or not a right one. Its results have memory of their own, dense.
+inline op::fused const* fused_of(op_graph const& g, op_id o) {
   if (g.facets(o).standard_row != standard_row<op::fused>) return nullptr;
   auto const* p = static_cast<op::fused const*>(g.attributes(o));
-  return g.outputs(o).size() == 1 && p->fault(g.inputs(o).size()).empty() ? p : nullptr;
-}
-
-/// Whether an op's outputs have memory of their own, dense.
-inline bool makes_plain_values(op_graph const& g, op_id o) {
-  bool plain = true;
-  for (auto v : g.outputs(o)) {
+  auto const arity = g.inputs(o).size();
+  if (!p->fault(arity).empty()) return nullptr;
+  auto const out = g.outputs(o);
+  if (!p->has_anchor()) return out.size() == 1 ? p : nullptr;
+  bool plain = out.size() == static_cast<std::size_t>(p->results(static_cast<int>(arity)));
+  for (auto v : out) {
     auto const& r = g.record(v);
     plain = plain && r.alias == alias_kind::fresh && g.layout(v) == tensor_layout::dense(g.type(v)) &&
             g.bytes(r.storage) == g.type(v).bytes();
   }
-  return plain;
-}
-/// A product with an epilogue of steps; nullptr if it is none. Its results have memory of their own, dense.
-inline op::matmul_epilogue const* product_with_steps(op_graph const& g, op_id o) {
-  if (g.facets(o).standard_row != standard_row<op::matmul_epilogue>) return nullptr;
-  auto const* p = static_cast<op::matmul_epilogue const*>(g.attributes(o));
-  bool plain = p->kind >= 0 && p->kind <= static_cast<std::int64_t>(epilogue::gelu_grad) && g.inputs(o).size() == 3 &&
-               g.outputs(o).size() == (p->keeps ? 2u : 1u) && (!p->keeps || p->has_activation()) &&
-               makes_plain_values(g, o);
-  for (auto v : g.outputs(o)) plain = plain && g.type(v) == g.type(g.outputs(o)[0]);
+  auto const whole = static_cast<std::size_t>(p->is_reduction() ? 1 : p->whole_results());
+  for (std::size_t j = 0; plain && j < whole; ++j) plain = g.type(out[j]) == g.type(out[0]);
   return plain ? p : nullptr;
-}
-/// A function of rows with steps beside it; nullptr if it is none. Its results have memory of their own, dense.
-inline op::fused_rows const* rows_with_steps(op_graph const& g, op_id o) {
-  if (g.facets(o).standard_row != standard_row<op::fused_rows>) return nullptr;
-  auto const* p = static_cast<op::fused_rows const*>(g.attributes(o));
-  if (!p->fault(g.inputs(o).size()).empty()) return nullptr;
-  auto const whole = static_cast<std::size_t>(p->whole_results());
-  auto const more = static_cast<std::size_t>(p->more_results(p->others(static_cast<int>(g.inputs(o).size()))));
-  bool plain = g.outputs(o).size() == whole + more && makes_plain_values(g, o);
-  for (std::size_t j = 0; plain && j < whole; ++j) plain = g.type(g.outputs(o)[j]) == g.type(g.outputs(o)[0]);
-  return plain ? p : nullptr;
-}
-/// A reduction with steps before it; nullptr if it is none. Its results have memory of their own, dense.
-inline op::fused_reduction const* reduction_with_steps(op_graph const& g, op_id o) {
-  if (g.facets(o).standard_row != standard_row<op::fused_reduction>) return nullptr;
-  auto const* p = static_cast<op::fused_reduction const*>(g.attributes(o));
-  bool const plain =
-      p->fault(g.inputs(o).size()).empty() && g.outputs(o).size() == (p->keeps_x ? 2u : 1u) && makes_plain_values(g, o);
-  return plain ? p : nullptr;
-}
-/// Whether an op stands for several: its steps have numbers of their own.
-inline bool has_steps(op_graph const& g, op_id o) {
-  return fused_program(g, o) || product_with_steps(g, o) || rows_with_steps(g, o) || reduction_with_steps(g, o);
 }
 
 inline constexpr std::uint64_t stored_mark = 0x73746f726564ull;
@@ -252,34 +219,17 @@ struct numbers {
       else out = p != nothing<op_id> ? value[g.inputs(p)[0]] : value[in].mix(~stored_mark);
       return;
     }
-    if (has_steps(g, o)) return set_steps(g, o);
+    if (auto const* p = fused_of(g, o)) return set_steps(*p, g, o);
     sip_hash d(key);
     d.mix(plain[o]).mix(types[o]);
     for (auto v : g.inputs(o)) d.mix(value[v]);
     set(g, o, d.finish());
   }
-  /// Calls f(number) for what an op with steps stands for, in order: the numbers of those operators. A fused op has its last
-  /// step's; so have the others if they have one result.
+  /// f(number) for what a fused op stands for, in order: the numbers of those operators. The op has its last step's; so
+  /// have the others if they have one result.
   template <class F>
   void each_step(op_graph const& g, op_id o, F const& f) const {
-    if (auto const* p = rows_with_steps(g, o)) return (void)each_step_of_rows(*p, g, o, f);
-    if (auto const* p = reduction_with_steps(g, o)) return (void)each_step_of_reduction(*p, g, o, f);
-    plain_vector<digest> in;
-    auto const y = g.outputs(o)[0];
-    auto const makes = fresh_number(g.type(y));
-    if (auto const* p = fused_program(g, o)) {
-      for (auto v : g.inputs(o)) in.push_back(value[v]);
-      return steps(*p, g.type(y).dims, span_of(in), types[o], f);
-    }
-    auto const& e = *product_with_steps(g, o);
-    auto const product = e.product();
-    sip_hash d(key);
-    d.mix(called(view_of(product))).mix(makes).mix(value[g.inputs(o)[0]]).mix(value[g.inputs(o)[1]]);
-    auto const number = d.finish();
-    f(number);
-    in.push_back(result(number));
-    in.push_back(value[g.inputs(o)[2]]);
-    steps(e.steps(g.type(y).element), g.type(y).dims, span_of(in), makes, f);
+    numbers_inside(*fused_of(g, o), g, o, f);
   }
   void set(op_graph const& g, op_id o, digest d) {
     op[o] = d;
@@ -293,75 +243,72 @@ struct numbers {
   }
 
  private:
-  /// The numbers of an op with steps and of its outputs.
-  void set_steps(op_graph const& g, op_id o) {
+  /// The numbers of a fused op and of its outputs.
+  void set_steps(op::fused const& p, op_graph const& g, op_id o) {
     auto const out = g.outputs(o);
-    digest last{}, before{};
+    auto const inside = numbers_inside(p, g, o, [](digest) {});
     plain_vector<digest> made;  // of the other outputs
-    if (auto const* p = rows_with_steps(g, o)) {
-      auto const r = each_step_of_rows(*p, g, o, [&](digest d) { last = d; });
-      if (p->keeps_x) made.push_back(r.x);
-      if (p->keeps_y) made.push_back(result(r.function));
-      for (std::size_t j = made.size() + 1, k = 1; j < out.size(); ++j, ++k) made.push_back(r.function.mix(k));
-    } else if (auto const* r = reduction_with_steps(g, o)) {
-      auto const x = each_step_of_reduction(*r, g, o, [&](digest d) { last = d; });
-      if (r->keeps_x) made.push_back(x);
-    } else {
-      each_step(g, o, [&](digest d) { before = std::exchange(last, d); });
-      if (out.size() > 1) made.push_back(result(before));  // what its activation reads
-    }
-    set(g, o, last);
+    if (p.keeps_x) made.push_back(inside.x);
+    if (p.keeps_y) made.push_back(result(inside.anchor));
+    if (p.keeps_step) made.push_back(inside.first_step);
+    if (p.sums != product_sums::none) made.push_back(inside.sum);
+    for (std::size_t j = made.size() + 1, k = 1; j < out.size(); ++j, ++k) made.push_back(inside.anchor.mix(k));
+    set(g, o, inside.last);
     for (std::size_t j = 0; j < made.size(); ++j) {
       value[out[j + 1]] = made[j];
       op[o] = op[o].mix(made[j].low);
     }
   }
-  struct row_numbers {
-    digest x, function;  // of the value x; of the function, an operator
+  struct inner_numbers {
+    digest x, first_step, sum;  // of values: x, what the epilogue's first step makes, a product's sums
+    digest anchor, last;        // of operators: the anchor, and what makes z
   };
   template <class F>
-  row_numbers each_step_of_rows(op::fused_rows const& p, op_graph const& g, op_id o, F const& f) const {
+  inner_numbers numbers_inside(op::fused const& p, op_graph const& g, op_id o, F const& f) const {
     auto const in = g.inputs(o);
     auto const out = g.outputs(o);
-    auto const first = static_cast<std::size_t>(p.before_inputs);
-    auto const others = static_cast<std::size_t>(p.others(static_cast<int>(in.size())));
-    auto const& whole = g.type(out[0]);
-    auto const makes = fresh_number(whole);
-    digest x = value[in[0]];
+    auto const first = static_cast<std::size_t>(p.prologue_inputs());
+    auto const end = first + static_cast<std::size_t>(p.others(static_cast<int>(in.size())));
+    auto const& z = g.type(out[0]);
+    inner_numbers made{value[in[0]], {}, {}, {}, {}};
+    auto const note = [&](digest d) { f(d), made.last = d; };
     plain_vector<digest> read;
-    if (p.has_before()) {
-      for (auto v : in.first(first)) read.push_back(value[v]);
-      steps(p.before(), whole.dims, span_of(read), makes, [&](digest d) { f(d), x = result(d); });
+    if (!p.prologue.empty()) {
+      plain_vector<tensor_layout> layouts;
+      for (auto v : in.first(first)) read.push_back(value[v]), layouts.push_back(g.layout(v));
+      auto const x = p.is_reduction() ? p.x_type({layouts.data(), layouts.size()}) : z;
+      steps(p.prologue, x.dims, span_of(read), p.has_anchor() ? fresh_number(x) : types[o], note);
+      made.x = result(made.last);
     }
+    if (!p.has_anchor()) return made;
     sip_hash types_made(key), d(key);
-    mix_fresh(types_made, whole);
-    for (auto j = static_cast<std::size_t>(p.whole_results()); j < out.size(); ++j)
+    mix_fresh(types_made, z);
+    bool const has_sums = p.sums != product_sums::none;
+    for (auto j = static_cast<std::size_t>(p.whole_results()); j < out.size() && !has_sums; ++j)
       mix_fresh(types_made, g.type(out[j]));
-    d.mix(p.with_function([&](auto const& one) { return called(view_of(one)); })).mix(types_made.finish()).mix(x);
-    for (auto v : in.subspan(first, others)) d.mix(value[v]);
-    auto const function = d.finish();
-    f(function);
-    if (p.has_after()) {
+    p.with_anchor([&](auto const& one) { d.mix(called(view_of(one))); });
+    d.mix(types_made.finish()).mix(made.x);
+    for (auto v : in.subspan(first, end - first)) d.mix(value[v]);
+    note(made.anchor = d.finish());
+    if (!p.epilogue.empty()) {
       read.clear();
-      read.push_back(result(function));
-      for (auto v : in.subspan(first + others)) read.push_back(value[v]);
-      steps(p.after(), whole.dims, span_of(read), makes, f);
+      read.push_back(result(made.anchor));
+      for (auto v : in.subspan(end)) read.push_back(value[v]);
+      bool begins = true;
+      steps(p.epilogue, z.dims, span_of(read), fresh_number(z), [&](digest step) {
+        if (std::exchange(begins, false)) made.first_step = result(step);
+        note(step);
+      });
     }
-    return {x, function};
-  }
-  /// The number of what a reduction's steps make.
-  template <class F>
-  digest each_step_of_reduction(op::fused_reduction const& p, op_graph const& g, op_id o, F const& f) const {
-    plain_vector<digest> read;
-    plain_vector<tensor_layout> layouts;
-    for (auto v : g.inputs(o)) read.push_back(value[v]), layouts.push_back(g.layout(v));
-    auto const made = p.x_type({layouts.data(), layouts.size()});
-    digest x{};
-    steps(p.program(), made.dims, span_of(read), fresh_number(made), [&](digest d) { f(d), x = result(d); });
-    sip_hash d(key);
-    d.mix(p.with_function([&](auto const& one) { return called(view_of(one)); }));
-    f(d.mix(fresh_number(g.type(g.outputs(o)[0]))).mix(x).finish());
-    return x;
+    if (has_sums) {  // as of what is summed itself; a graph may sum a view of it
+      auto const& type = g.type(out.back());
+      sip_hash sum(key);
+      sum.mix(called(view_of(op::sum_to{type.dims}))).mix(fresh_number(type));
+      auto const number =
+          sum.mix(p.summed() >= 0 ? value[in[static_cast<std::size_t>(p.summed())]] : result(made.last)).finish();
+      f(number), made.sum = result(number);
+    }
+    return made;
   }
   /// operator_number() of a standard operator.
   digest called(operator_view view) const {
@@ -384,17 +331,17 @@ struct numbers {
   }
   /// The numbers of a program's steps on inputs of these numbers; `last_makes`: what the last one makes.
   template <class F>
-  void steps(op::fused const& p, shape const& dims, std::span<digest const> in, digest last_makes, F const& f) const {
-    std::array<digest, op::fused::max_inputs + op::fused::max_steps> values;
+  void steps(element_program const& p, shape const& dims, std::span<digest const> in, digest last_makes,
+             F const& f) const {
+    std::array<digest, element_program::max_inputs + element_program::max_steps> values;
     std::size_t made = 0;
     for (auto d : in) values[made++] = d;
-    p.for_each_step([&](int k, op::fused_step const& s, op::detail::step_operator const& what, void const* bytes) {
+    p.for_each_step([&](int k, element_step const& s, op::detail::step_operator const& what, void const* bytes) {
       sip_hash name(key), d(key);
       name.mix(what.name);
       mix_attributes(name, what.attributes, bytes);
-      d.mix(name.finish()).mix(k + 1 < p.step_count() ? fresh_number({s.element, dims}) : last_makes);
-      for (int i = 0; i < what.arguments; ++i)
-        d.mix(values[static_cast<std::size_t>(s.operands[static_cast<std::size_t>(i)])]);
+      d.mix(name.finish()).mix(k + 1 < p.step_count ? fresh_number({s.element, dims}) : last_makes);
+      for (int i = 0; i < what.arguments; ++i) d.mix(values[s.operands[static_cast<std::size_t>(i)]]);
       auto const number = d.finish();
       values[made++] = result(number);
       f(number);

@@ -299,7 +299,7 @@ class whole_program {
         continue;
       }
       auto const made = g_.output(u.op);
-      if (depth > 0 && g_.facets(u.op).elementwise && g_.type(made).dims == part &&
+      if (depth > 0 && g_.facets(u.op).is_elementwise(g_.attributes(u.op)) && g_.type(made).dims == part &&
           !suits_readers(made, whole, depth - 1))
         return false;
     }

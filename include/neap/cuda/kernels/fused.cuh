@@ -1,4 +1,4 @@
-// Fused programs of elementwise steps (op::fused) on a device: an interpreter, of which each thread does a pack of 8
+// Programs of elementwise steps (ir/element_program.hpp) on a device: an interpreter, of which each thread does a pack of 8
 // elements (2 in f64) at a time. So a step is chosen once for 8 elements, by branches that all threads take alike, and
 // what waits for later steps is in registers. Operands are read from memory when a step needs them.
 //
@@ -17,9 +17,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace neap { inline namespace v0 {
-
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 /// x as it is once it has been stored in a type of which kernels know the conversion, and read again.
 template <class C>
@@ -48,12 +46,12 @@ constexpr std::size_t arguments_of_step() {
 template <class C>
 struct fused_program {
   static constexpr int length = computed_pack<C>::length;
-  static constexpr int inputs = op::fused::max_inputs;
+  static constexpr int inputs = element_program::max_inputs;
 
   struct one_step {
-    std::int8_t place = 0, arguments = 0;                 // the operator's, among those that can be steps
-    std::int8_t operand[op::fused_step::max_operands]{};  // an input; from `inputs` on: a room
-    std::int8_t room = 0;                                 // for the result
+    std::int8_t place = 0, arguments = 0;               // the operator's, among those that can be steps
+    std::int8_t operand[element_step::max_operands]{};  // an input; from `inputs` on: a register
+    std::int8_t register_ = 0;                          // for the result
     dtype element = dtype::f32;
     alignas(8) std::byte functor[op::detail::max_step_bytes]{};
   };
@@ -61,23 +59,22 @@ struct fused_program {
     C at[length];
   };
   int steps;
-  one_step step[op::fused::max_steps];
+  one_step step[element_program::max_steps];
 
-  explicit fused_program(op::fused const& p) : steps(p.step_count()) {
-    std::array<int, op::fused::max_steps> rooms{};
-    p.rooms(rooms);
+  explicit fused_program(element_program const& p) : steps(p.step_count) {
+    std::array<int, element_program::max_steps> registers{};
+    p.registers(registers);
     for (int k = 0, constant = 0; k < steps; ++k) {
-      auto const made = p.step(k);
+      auto const& made = p.step(k);
       auto& s = step[k];
       constant += p.attributes_of(k, constant, s.functor);
       s.place = static_cast<std::int8_t>(op::detail::step_place(made.row));
       s.arguments = static_cast<std::int8_t>(op::detail::step_at(made.row)->arguments);
       for (int i = 0; i < s.arguments; ++i) {
-        auto const v = made.operands[static_cast<std::size_t>(i)];
-        auto const inner = v - static_cast<int>(p.inputs);
-        s.operand[i] = static_cast<std::int8_t>(inner < 0 ? v : inputs + rooms[static_cast<std::size_t>(inner)]);
+        int const v = made.operands[static_cast<std::size_t>(i)], inner = v - p.inputs;
+        s.operand[i] = static_cast<std::int8_t>(inner < 0 ? v : inputs + registers[static_cast<std::size_t>(inner)]);
       }
-      s.room = static_cast<std::int8_t>(k + 1 < steps ? rooms[static_cast<std::size_t>(k)] : -1);
+      s.register_ = static_cast<std::int8_t>(k + 1 < steps ? registers[static_cast<std::size_t>(k)] : -1);
       s.element = made.element;
     }
   }
@@ -85,39 +82,39 @@ struct fused_program {
   /// The results, not rounded, of inputs that load(values, number of the input) reads.
   template <class Load>
   NEAP_HD NEAP_INLINE void interpret(values& y, Load const& load) const {
-    values room[op::fused::max_rooms];
+    values registers[element_program::max_registers];
     for (int k = 0; k < steps; ++k) {
       one_step const& s = step[k];
-      values in[op::fused_step::max_operands];
-      fetch(in[0], s.operand[0], room, load);
-      if (s.arguments > 1) fetch(in[1], s.operand[1], room, load);
-      if (s.arguments > 2) fetch(in[2], s.operand[2], room, load);
+      values in[element_step::max_operands];
+      fetch(in[0], s.operand[0], registers, load);
+      if (s.arguments > 1) fetch(in[1], s.operand[1], registers, load);
+      if (s.arguments > 2) fetch(in[2], s.operand[2], registers, load);
       choose<0, static_cast<int>(op::detail::step_list::size)>(op::detail::step_list{}, s, y, in);
       if (k + 1 == steps) break;
       round_to(s.element, y.at, length);
 #if defined(__CUDA_ARCH__)
 #pragma unroll
 #endif
-      for (int r = 0; r < op::fused::max_rooms; ++r)
-        if (s.room == r) room[r] = y;
+      for (int r = 0; r < element_program::max_registers; ++r)
+        if (s.register_ == r) registers[r] = y;
     }
   }
 
  private:
-  /// An operand of a step: an input or a room.
+  /// An operand of a step: an input or a register.
   template <class Load>
-  NEAP_HD NEAP_INLINE static void fetch(values& y, int operand, values const (&room)[op::fused::max_rooms],
-                                        Load const& load) {
+  NEAP_HD NEAP_INLINE static void fetch(values& y, int operand,
+                                        values const (&registers)[element_program::max_registers], Load const& load) {
     if (operand < inputs) return load(y, operand);
 #if defined(__CUDA_ARCH__)
 #pragma unroll
 #endif
-    for (int r = 0; r < op::fused::max_rooms; ++r)
-      if (operand == inputs + r) y = room[r];
+    for (int r = 0; r < element_program::max_registers; ++r)
+      if (operand == inputs + r) y = registers[r];
   }
 
   template <class F, std::size_t... I>
-  NEAP_HD NEAP_INLINE static void apply(F const& f, values& y, values const (&in)[op::fused_step::max_operands],
+  NEAP_HD NEAP_INLINE static void apply(F const& f, values& y, values const (&in)[element_step::max_operands],
                                         std::index_sequence<I...>) {
 #if defined(__CUDA_ARCH__)
 #pragma unroll
@@ -129,7 +126,7 @@ struct fused_program {
   /// Step `s`, an operator of this type.
   template <class Op>
   NEAP_HD NEAP_INLINE static void compute(one_step const& s, values& y,
-                                          values const (&in)[op::fused_step::max_operands]) {
+                                          values const (&in)[element_step::max_operands]) {
     constexpr std::make_index_sequence<arguments_of<Op>> arguments{};
     if constexpr (std::is_same_v<Op, op::cast>) {
       y = in[0];
@@ -149,7 +146,7 @@ struct fused_program {
   /// Finds the operator among those of places [First, Last) by halves.
   template <int First, int Last, class... Op>
   NEAP_HD NEAP_INLINE static void choose(type_list<Op...> list, one_step const& s, values& y,
-                                         values const (&in)[op::fused_step::max_operands]) {
+                                         values const (&in)[element_step::max_operands]) {
     if constexpr (Last - First == 1) {
       compute<std::tuple_element_t<First, std::tuple<Op...>>>(s, y, in);
     } else {
@@ -166,13 +163,13 @@ struct fused_kernel {
   static constexpr bool whole_blocks = true;
   static constexpr int length = computed_pack<C>::length;
   static constexpr std::int64_t chunk = 2 * cuda_block_threads * length;
-  static constexpr int operands = op::fused::max_inputs + 1;
+  static constexpr int operands = element_program::max_inputs + 1;
 
   index_space<operands> x;  // the inputs, the result again for those that are not there, the result
   bool by_packs = true;
   fused_program<C> program;
 
-  fused_kernel(op::fused const& p, index_space<operands> const& space) : x(space), program(p) {
+  fused_kernel(element_program const& p, index_space<operands> const& space) : x(space), program(p) {
     for (int k = 0; k < operands; ++k)
       by_packs = by_packs && x.size[k] <= computed_pack<C>::largest &&
                  (x.has_packs(k, length) || (k + 1 < operands && x.repeats_packs(k, length)));
@@ -240,25 +237,17 @@ struct fused_kernel {
   }
 };
 
-}  // namespace detail
-
-namespace op {
-
+/// Runs a program.
 template <device_backend B>
-void run(B& b, fused const& op, kernel_arguments const& a) {
-  constexpr int operands = fused::max_inputs + 1;
+void run_program(B& b, element_program const& p, kernel_arguments const& a) {
+  constexpr int operands = element_program::max_inputs + 1;
   tensor_ref const* x[operands];
-  bool wide = a.out[0].element == dtype::f64;
-  for (int k = 0; k < operands; ++k) {
-    bool const is_input = static_cast<std::size_t>(k) < a.in.size();
-    x[k] = is_input ? &a.in[static_cast<std::size_t>(k)] : &a.out[0];
-    wide = wide || x[k]->element == dtype::f64;
-  }
-  neap::detail::index_space<operands> const space(a.out[0].dims, x);
-  if (wide) launch_in_chunks(b, space.count, neap::detail::fused_kernel<double>(op, space));
-  else launch_in_chunks(b, space.count, neap::detail::fused_kernel<float>(op, space));
+  for (std::size_t k = 0; k < operands; ++k) x[k] = k < a.in.size() ? &a.in[k] : &a.out[0];
+  index_space<operands> const space(a.out[0].dims, x);
+  if (op::detail::is_wide(a)) launch_in_chunks(b, space.count, fused_kernel<double>(p, space));
+  else launch_in_chunks(b, space.count, fused_kernel<float>(p, space));
 }
 
-}  // namespace op
+}  // namespace detail
 
 }}  // namespace neap::v0

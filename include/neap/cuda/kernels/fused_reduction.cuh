@@ -1,4 +1,4 @@
-// Reductions of what a program makes (op::fused_reduction) on a device, in one launch: the lines, the splits and the order
+// Reductions of what a program makes (op::fused) on a device, in one launch: the lines, the splits and the order
 // of reduce.cuh, whose terms the interpreter of fused.cuh makes in registers. So the bits are those of the two operators
 // one after the other. Where a reduction has splits, their sums are another launch, as without a program.
 //
@@ -8,7 +8,6 @@
 
 #include <neap/cuda/kernels/fused.cuh>
 #include <neap/cuda/kernels/reduce.cuh>
-#include <neap/ir/operators/kernels/fused_reduction.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +19,7 @@ namespace neap { inline namespace v0 { namespace detail {
 /// The operands of a program that is reduced, along the axes of either kind: its inputs, and x, which is dense, and has no
 /// data if it is not kept. Those that are not there are x.
 struct reduced_operands {
-  static constexpr int count = op::fused::max_inputs + 1, result = count - 1;
+  static constexpr int count = element_program::max_inputs + 1, result = count - 1;
   index_space<count> kept, reduced;  // `kept` has the data
 
   reduced_operands(std::span<tensor_ref const> in, tensor_ref const& x, bool const* reduces) {
@@ -187,35 +186,34 @@ struct fused_reduce_kernel {
   }
 };
 
-inline device_reduction device_reduction_of(op::fused_reduction const& op, tensor_type const& x) {
+}}}  // namespace neap::v0::detail
+
+namespace neap { inline namespace v0 { namespace detail {
+
+inline device_reduction device_reduction_of(op::fused const& op, tensor_type const& x) {
   auto const reduces = op.reduces(x.dims);
   return {x.dims, reduces.data()};
 }
-
-}}}  // namespace neap::v0::detail
-
-namespace neap { inline namespace v0 { namespace op {
-
-inline bytes_t device_scratch(fused_reduction const& op, work_context const& c) {
+inline bytes_t device_scratch_of_reduction(op::fused const& op, work_context const& c) {
   auto const x = op.x_type(c.in);
-  return neap::detail::device_reduction_of(op, x).scratch(neap::detail::reduce_dtype(x.element, c.out[0].type.element));
+  return device_reduction_of(op, x).scratch(reduce_dtype(x.element, c.out[0].type.element));
 }
 
+/// Runs a reduction with steps before it.
 template <device_backend B>
-void run(B& b, fused_reduction const& op, kernel_arguments const& a) {
+void run_reduction_of_program(B& b, op::fused const& op, kernel_arguments const& a) {
   auto const type = op.x_type(a.in);
   auto const reduces = op.reduces(type.dims);
-  auto const d = neap::detail::device_reduction_of(op, type);
+  auto const d = device_reduction_of(op, type);
   tensor_ref const nowhere{nullptr, type.element, type.dims, dense_strides(type.dims)};
-  neap::detail::reduced_operands const x(a.in, op.keeps_x ? a.out[1] : nowhere, reduces.data());
+  reduced_operands const x(a.in, op.keeps_x ? a.out[1] : nowhere, reduces.data());
   auto const run_on = [&](auto tag, auto across) {
     using C = typename decltype(tag)::type;
-    using kernel = neap::detail::fused_reduce_kernel<C, decltype(across)::value>;
+    using kernel = fused_reduce_kernel<C, decltype(across)::value>;
     void* const scratch = d.splits > 1 ? b.scratch(d.scratch(dtype_of<C>)) : nullptr;
-    neap::detail::reduction_sums<C> const sums(op.kind(), d, a.out[0], scratch);
-    kernel const k(x, static_cast<int>(a.in.size()), d, type.element, op.keeps_x, sums,
-                   neap::detail::fused_program<C>(op.program()));
-    neap::detail::launch_reduction(b, d, kernel::length, k, sums);
+    reduction_sums<C> const sums(op.kind(), d, a.out[0], scratch);
+    kernel const k(x, static_cast<int>(a.in.size()), d, type.element, op.keeps_x, sums, fused_program<C>(op.prologue));
+    launch_reduction(b, d, kernel::length, k, sums);
   };
   auto const run_in = [&](auto tag) {
     if (d.across) run_on(tag, std::true_type{});
@@ -225,4 +223,4 @@ void run(B& b, fused_reduction const& op, kernel_arguments const& a) {
   else run_in(type_tag<float>{});
 }
 
-}}}  // namespace neap::v0::op
+}}}  // namespace neap::v0::detail

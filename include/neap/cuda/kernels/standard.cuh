@@ -4,12 +4,9 @@
 #include <neap/cuda/kernels/copy.cuh>
 #include <neap/cuda/kernels/dropout.cuh>
 #include <neap/cuda/kernels/elementwise.cuh>
-#include <neap/cuda/kernels/fused.cuh>
-#include <neap/cuda/kernels/fused_reduction.cuh>
-#include <neap/cuda/kernels/fused_rows.cuh>
+#include <neap/cuda/kernels/fused_operator.cuh>
 #include <neap/cuda/kernels/images.cuh>
 #include <neap/cuda/kernels/lines.cuh>
-#include <neap/cuda/kernels/matmul_epilogue.cuh>
 #include <neap/cuda/kernels/muon.cuh>
 #include <neap/cuda/kernels/picking.cuh>
 #include <neap/cuda/kernels/reduce.cuh>

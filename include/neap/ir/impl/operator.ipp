@@ -35,9 +35,10 @@ NEAP_FUNC attribute_value attribute_field::get(void const* op) const {
     case f32: return static_cast<double>(*static_cast<float const*>(p));
     case f64: return *static_cast<double const*>(p);
     case element: return *static_cast<dtype const*>(p);
-    case dims: break;
+    case dims: return *static_cast<extents const*>(p);
+    case program: break;
   }
-  return *static_cast<extents const*>(p);
+  return *static_cast<element_program const*>(p);
 }
 
 NEAP_FUNC void attribute_field::set(void* op, attribute_value const& v) const {
@@ -58,6 +59,7 @@ NEAP_FUNC void attribute_field::set(void* op, attribute_value const& v) const {
     case f64: *static_cast<double*>(p) = std::get<double>(v); break;
     case element: *static_cast<dtype*>(p) = std::get<dtype>(v); break;
     case dims: *static_cast<extents*>(p) = std::get<extents>(v); break;
+    case program: *static_cast<element_program*>(p) = std::get<element_program>(v); break;
   }
 }
 

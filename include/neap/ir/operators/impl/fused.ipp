@@ -3,244 +3,357 @@
 
 #include <neap/ir/operators/fused.hpp>
 
+#include <neap/backend/kernels/batch_norm.hpp>
+#include <neap/backend/kernels/group_norm.hpp>
+#include <neap/backend/kernels/layer_norm.hpp>
+#include <neap/backend/kernels/reduce.hpp>
+#include <neap/backend/kernels/rms_norm.hpp>
 #include <neap/core/separate_compilation.hpp>
 
 #include <algorithm>
-#include <bit>
 
 namespace neap { inline namespace v0 { namespace op {
+
+NEAP_FUNC bool fused::is_gradient() const {
+  return (middle >= anchor::layer_norm_grad && middle <= anchor::log_softmax_grad) ||
+         middle == anchor::batch_norm_grad || middle == anchor::batch_norm_relu_grad ||
+         middle == anchor::group_norm_grad;
+}
+
+NEAP_FUNC int fused::statistics() const {
+  if (middle == anchor::rms_norm || middle == anchor::rms_norm_grad) return 1;
+  return is_of_channels() || middle == anchor::layer_norm || middle == anchor::layer_norm_grad ? 2 : 0;
+}
+
+NEAP_FUNC int fused::results(int arity) const {
+  if (sums != product_sums::none) return whole_results() + 1;
+  if (!is_norm_gradient()) return whole_results() + statistics();
+  if (middle == anchor::batch_norm_relu_grad) return whole_results() + (gives_result ? 3 : 2);
+  return whole_results() + (others(arity) > 1 + statistics() ? statistics() : 0);  // those of scale and shift
+}
+
+NEAP_FUNC std::string fused::fault_of_anchor(std::size_t arity) const {
+  if (middle < anchor::sum || middle > anchor::none)
+    return neap::detail::text_of({"there is no anchor ", static_cast<std::int64_t>(middle)});
+  fused plain;
+  with_anchor([&](auto const& op) { plain = of(op); });
+  if (eps != plain.eps || groups != plain.groups || gives_result != plain.gives_result || keepdim != plain.keepdim ||
+      transpose_a != plain.transpose_a || transpose_b != plain.transpose_b || axes != plain.axes || dims != plain.dims)
+    return "it has an attribute that its anchor has not";
+  if (sums < product_sums::none || sums > product_sums::of_result || (sums != product_sums::none && !is_product()))
+    return "it has sums of no product";
+  if (!has_anchor())
+    return epilogue == element_program{} && whole_results() == 1
+               ? ""
+               : "it has no anchor, and goes on from one or keeps what it reads";
+  if (prologue.empty() && (prologue.inputs > 0 || keeps_x)) return "it makes no x, and has inputs for it or keeps it";
+  if (epilogue.empty() && (epilogue.inputs > 0 || keeps_y || keeps_step))
+    return "it goes on from no y, and has inputs for it or keeps it";
+  auto const operands = others(static_cast<int>(arity));
+  if (operands < 0 || operands >= max_operands)
+    return neap::detail::text_of(
+        {"its programs are of ", prologue_inputs(), " and ", epilogue_inputs(), " inputs, got ", arity});
+  if (is_reduction() && (prologue.empty() || !epilogue.empty())) return "a reduction has steps before it alone";
+  if (!is_product()) return prologue.empty() && epilogue.empty() ? "it has no steps" : "";
+  if (!prologue.empty() || keeps_y || epilogue.empty() != (summed() >= 0))
+    return "a product has steps after it, or sums of an operand";
+  return "";
+}
 
 NEAP_FUNC std::string fused::fault(std::size_t arity) const {
-  using neap::detail::text_of;
-  if (arity < 1 || arity > max_inputs || static_cast<std::size_t>(inputs) != arity)
-    return text_of({"its program is of ", inputs, " inputs, 1 to ", max_inputs, " are possible, got ", arity});
-  if (step_count() == 0 || (more_steps.rank() > 0 && steps.rank() < max_rank))
-    return "its program has no steps, or a gap";
-  std::uint32_t used = 0;
-  int constant = 0;
-  for (int k = 0; k < step_count(); ++k) {
-    auto const s = step(k);
-    auto const* f = detail::step_at(s.row);
-    if (!f || packed(k) >> 48 != 0) return text_of({"step ", k, " is no elementwise operator"});
-    for (int i = 0; i < fused_step::max_operands; ++i) {
-      auto const x = s.operands[static_cast<std::size_t>(i)];
-      if (i < f->arguments ? x >= inputs + k : x != 0)
-        return text_of({"step ", k, " (", f->name, ") reads what is not there: operand ", x});
-      if (i < f->arguments) used |= 1u << x;
-    }
-    if (s.row == neap::detail::standard_row<cast>) continue;
-    for (auto const& a : f->attributes) {
-      if (constant == constants.rank()) return text_of({"step ", k, " (", f->name, ") lacks a constant"});
-      auto const x = constants[constant++];
-      if (a.form == neap::detail::member_form::boolean && x != 0 && x != 1)
-        return text_of({"step ", k, " (", f->name, "): ", a.name, " is neither 0 nor 1"});
-    }
-  }
-  if (constant != constants.rank())
-    return text_of({"its program has ", constants.rank(), " constants, its steps take ", constant});
-  for (int x = 0; x + 1 < static_cast<int>(inputs) + step_count(); ++x)
-    if ((used >> x & 1) == 0)
-      return text_of({x < inputs ? "input " : "step ", x < inputs ? x : x - static_cast<int>(inputs), " is not read"});
-  std::array<int, max_steps> of_step{};
-  if (auto const needed = rooms(of_step); needed > max_rooms)
-    return text_of({needed, " results wait at once, at most ", max_rooms, " may"});
-  return {};
+  if (auto wrong = fault_of_anchor(arity); !wrong.empty()) return wrong;
+  if (!has_anchor()) return prologue.fault(arity);
+  if (!prologue.empty())
+    if (auto const wrong = prologue.fault(prologue.inputs); !wrong.empty()) return "prologue: " + wrong;
+  if (epilogue.empty()) return {};
+  if (auto const wrong = epilogue.fault(epilogue.inputs); !wrong.empty()) return "epilogue: " + wrong;
+  bool const bends = epilogue.step_count == 2 && detail::step_at(epilogue.last().row)->arguments == 1;
+  return keeps_step && (!is_product() || sums != product_sums::none || !bends)
+             ? "it keeps what its activation reads, and has none"
+             : "";
 }
 
-NEAP_FUNC int fused::rooms(std::array<int, max_steps>& of_step) const {
-  int last_read[max_steps]{}, most = 0;
-  for (int k = 0; k < step_count(); ++k)
-    for (int x : step(k).operands)
-      if (x >= inputs) last_read[x - inputs] = k;
-  for (int k = 0; k + 1 < step_count(); ++k) {
-    std::uint32_t taken = 0;  // by results that are read after this step
-    for (int x = 0; x < k; ++x)
-      if (last_read[x] > k) taken |= 1u << of_step[static_cast<std::size_t>(x)];
-    int const room = std::countr_one(taken);
-    of_step[static_cast<std::size_t>(k)] = room;
-    most = std::max(most, room + 1);
-  }
-  return most;
+NEAP_FUNC element_program fused::first_step() const {
+  element_program p(epilogue.inputs);
+  epilogue.for_each_step([&](int k, element_step const& s, detail::step_operator const& f, void const* bytes) {
+    std::array<int, element_step::max_operands> operands{};
+    std::copy(s.operands.begin(), s.operands.end(), operands.begin());
+    if (k == 0) p.add(s.row, bytes, s.element, std::span(operands).first(static_cast<std::size_t>(f.arguments)));
+  });
+  return p;
 }
 
-}}}  // namespace neap::v0::op
-
-namespace neap { inline namespace v0 { namespace op { namespace detail {
-
-template <class Op>
-constexpr int step_arguments() {
-  if constexpr (scalar_operator<Op>) return Op::map_inputs;
-  else return std::is_same_v<Op, where> ? 3 : 1;
-}
-
-template <class Op>
-constexpr step_operator step_of() {
-  static_assert(sizeof(Op) <= max_step_bytes);
-  using functions = neap::detail::facet_functions<Op>;
-  step_operator s{Op::name,
-                  neap::detail::standard_row<Op>,
-                  step_arguments<Op>(),
-                  __is_empty(Op) ? 0 : static_cast<std::uint32_t>(sizeof(Op)),
-                  neap::detail::flops_v<Op>,
-                  &functions::construct,
-                  &functions::infer,
-                  {}};
-  if constexpr (neap::detail::has_attributes<Op>)
-    s.attributes = {neap::detail::attribute_table<Op>::fields.data(), neap::detail::attribute_table<Op>::fields.size()};
-  return s;
-}
-template <class... Op>
-constexpr std::array<step_operator, sizeof...(Op)> steps_of(type_list<Op...>) {
-  return {step_of<Op>()...};
-}
-inline constexpr auto step_operators = steps_of(step_list{});
-
-/// The place in step_list of each standard operator, by its row; -1: it can be no step.
-inline constexpr auto step_places = [] {
-  std::array<std::int16_t, standard_list::size> places{};
-  places.fill(-1);
-  for (std::size_t k = 0; k < step_operators.size(); ++k)
-    places[static_cast<std::size_t>(step_operators[k].row)] = static_cast<std::int16_t>(k);
-  return places;
-}();
-
-NEAP_FUNC int step_place(int row) {
-  return row < 0 || static_cast<std::size_t>(row) >= step_places.size() ? -1
-                                                                        : step_places[static_cast<std::size_t>(row)];
-}
-NEAP_FUNC step_operator const* step_at(int row) {
-  auto const place = step_place(row);
-  return place < 0 ? nullptr : &step_operators[static_cast<std::size_t>(place)];
-}
-
-}  // namespace detail
-}}}  // namespace neap::v0::op
-
-namespace neap { inline namespace v0 { namespace op {
-
-NEAP_FUNC fused_step fused::step(int k) const {
-  auto const bits = packed(k);
-  auto const byte = [bits](int i) { return static_cast<int>(bits >> 8 * i & 0xff); };
-  return {byte(0) | byte(1) << 8, static_cast<dtype>(byte(2)), {byte(3), byte(4), byte(5)}};
-}
-
-NEAP_FUNC int fused::attributes_of(int k, int constant, void* to) const {
-  auto const s = step(k);
-  auto const& f = *detail::step_at(s.row);
-  f.construct(to);
-  if (s.row == neap::detail::standard_row<cast>) {
-    static_cast<cast*>(to)->to = s.element;
-    return 0;
-  }
-  for (std::size_t i = 0; i < f.attributes.size(); ++i) {
-    auto const bits = constants[constant + static_cast<int>(i)];
-    auto const& a = f.attributes[i];
-    auto const like = a.get(to);
-    if (std::holds_alternative<double>(like)) a.set(to, std::bit_cast<double>(bits));
-    else if (std::holds_alternative<bool>(like)) a.set(to, bits != 0);
-    else a.set(to, bits);
-  }
-  return static_cast<int>(f.attributes.size());
-}
-
-NEAP_FUNC work fused::cost(work_context const& c) const {
-  double flops = 0;
-  for (int k = 0; k < step_count(); ++k) flops += detail::step_at(step(k).row)->flops;
-  return detail::streaming_work(c, flops);
+NEAP_FUNC element_program fused::second_step() const {
+  element_program p(1);
+  int const x = 0;
+  epilogue.for_each_step([&](int k, element_step const& s, detail::step_operator const&, void const* bytes) {
+    if (k == 1) p.add(s.row, bytes, s.element, {&x, 1});
+  });
+  return p;
 }
 
 NEAP_FUNC void fused::infer(shape_context& c) const {
   auto const wrong = fault(static_cast<std::size_t>(c.arity()));
   c.require(wrong.empty(), wrong);
-  plain_vector<tensor_layout> values;
-  bool wide = false, narrow = false;
-  auto const see = [&](tensor_layout const& l) {
-    auto const t = l.type.element;
-    c.require(t <= dtype::f16 || t == dtype::boolean, "computes with floating numbers and booleans, not with ", l.type);
-    wide = wide || t == dtype::f64, narrow = narrow || (t != dtype::f64 && t != dtype::boolean);
-    values.push_back(l);
-  };
-  for (auto const& l : c.inputs()) see(l);
-  for_each_step([&](int k, fused_step const& s, detail::step_operator const& f, void const* bytes) {
-    plain_vector<tensor_layout> in;
-    for (int i = 0; i < f.arguments; ++i)
-      in.push_back(values[static_cast<std::size_t>(s.operands[static_cast<std::size_t>(i)])]);
-    std::string const who = "fused: step " + std::to_string(k) + ": " + std::string(f.name);
-    shape_context inner(who, {in.data(), in.size()});
-    f.infer(bytes, inner);
-    auto const& made = inner.outputs()[0].layout;
-    c.require(made.type.element == s.element, "step ", k, " (", f.name, ") makes ", made.type, ", not ", s.element);
-    see(made);
+  if (!has_anchor()) return prologue.infer(c);
+  auto const in = c.inputs();
+  auto const first = static_cast<std::size_t>(prologue_inputs()),
+             end = first + static_cast<std::size_t>(others(c.arity()));
+  plain_vector<tensor_layout> of_anchor{in[0]}, of_epilogue;
+  if (!prologue.empty()) {
+    shape_context made("fused: prologue", in.first(first));
+    prologue.infer(made);
+    of_anchor[0] = made.outputs()[0].layout;
+  }
+  auto const x = of_anchor[0].type;
+  c.require(!is_reduction() || is_floating(x.element), "its steps make ", x, ", which is of no floating type");
+  for (auto i = first; i < end; ++i) of_anchor.push_back(in[i]);
+  plain_vector<tensor_type> made_by_anchor;
+  with_anchor([&](auto const& f) {
+    std::string const who = "fused: " + std::string(std::decay_t<decltype(f)>::name);
+    shape_context made(who, {of_anchor.data(), of_anchor.size()});
+    f.infer(made);
+    for (auto const& o : made.outputs()) made_by_anchor.push_back(o.layout.type);
   });
-  c.require(!wide || !narrow, "computes in f64 or in f32, not in both");
-  auto const& last = values.back().type;
-  for (std::size_t i = static_cast<std::size_t>(inputs); i < values.size(); ++i)
-    c.require(values[i].type.dims == last.dims, "its steps make different shapes, ", values[i].type.dims, " and ",
-              last.dims);
-  c.fresh(last);
+  auto const y = made_by_anchor[0];
+  if (!epilogue.empty()) {
+    of_epilogue.push_back(tensor_layout::dense(y));
+    for (auto i = end; i < in.size(); ++i) of_epilogue.push_back(in[i]);
+    shape_context made("fused: epilogue", {of_epilogue.data(), of_epilogue.size()});
+    epilogue.infer(made);
+    auto const& z = made.outputs()[0].layout.type;
+    c.require(z == y && (!keeps_step || epilogue.step(0).element == y.element), "its epilogue makes ", z, " of ", y);
+  }
+  c.fresh(y);
+  if (keeps_x) c.fresh(x);
+  if (keeps_y) c.fresh(y);
+  if (keeps_step) c.fresh(y);
+  for (std::size_t j = 1; j < made_by_anchor.size(); ++j) c.fresh(made_by_anchor[j]);
+  if (sums != product_sums::none) infer_sums(c, y);
 }
 
-NEAP_FUNC std::optional<int> fused_maker::add(operator_view op, dtype element, std::span<int const> operands) {
-  return add_step(op.facets->standard_row, op.bytes, element, operands);
+NEAP_FUNC void fused::infer_sums(shape_context& c, tensor_type const& z) const {
+  int const k = summed();
+  if (k < 0) return c.fresh(tensor_type{z.element, {z.dims.back()}});
+  c.require(c.in(0).rank() == 2 && c.in(1).rank() == 2, "sums need operands of two axes, got ", c.in(0).dims, " x ",
+            c.in(1).dims);
+  c.require(k == 0 ? transpose_a : !transpose_b, "sums are over the first axis, which of input ", k,
+            " is not the inner one");
+  c.fresh(tensor_type{z.element, {c.in(k).dims[1]}});
 }
 
-NEAP_FUNC std::optional<int> fused_maker::add_all(fused const& p, std::span<int const> inputs) {
-  std::array<int, fused::max_inputs + fused::max_steps> now{};
-  std::copy(inputs.begin(), inputs.end(), now.begin());
-  std::optional<int> last;
-  p.for_each_step([&](int k, fused_step const& s, detail::step_operator const& f, void const* bytes) {
-    std::array<int, fused_step::max_operands> operands{};
-    for (std::size_t i = 0; i < static_cast<std::size_t>(f.arguments); ++i)
-      operands[i] = now[static_cast<std::size_t>(s.operands[i])];
-    if (k > 0 && !last) return;
-    last = add_step(s.row, bytes, s.element, std::span(operands).first(static_cast<std::size_t>(f.arguments)));
-    if (last) now[inputs.size() + static_cast<std::size_t>(k)] = *last;
+}}}  // namespace neap::v0::op
+
+namespace neap { inline namespace v0 { namespace op {
+
+namespace detail {
+/// The shape that `count` operands broadcast to together, dims_of(i) being the i-th one's.
+template <class Dims>
+shape broadcast_of(std::size_t count, Dims const& dims_of) {
+  shape whole;
+  for (std::size_t i = 0; i < count; ++i)
+    if (int const rank = dims_of(i).rank(); rank > whole.rank()) whole = extents::filled(rank, 1);
+  for (std::size_t i = 0; i < count; ++i) {
+    shape const& own = dims_of(i);
+    for (int k = 0, missing = whole.rank() - own.rank(); k < own.rank(); ++k)
+      if (own[k] != 1) whole[missing + k] = own[k];
+  }
+  return whole;
+}
+}  // namespace detail
+
+NEAP_FUNC tensor_type fused::x_type(std::span<tensor_layout const> in) const {
+  return {prologue.last().element,
+          detail::broadcast_of(in.size(), [&](std::size_t i) -> shape const& { return in[i].type.dims; })};
+}
+
+NEAP_FUNC tensor_type fused::x_type(std::span<tensor_ref const> in) const {
+  return {prologue.last().element,
+          detail::broadcast_of(in.size(), [&](std::size_t i) -> shape const& { return in[i].dims; })};
+}
+
+NEAP_FUNC std::array<bool, max_rank> fused::reduces(shape const& x) const {
+  std::array<bool, max_rank> all{};
+  if (middle == anchor::sum_to) {
+    neap::detail::broadcast_axes(x, dims, all.data());
+  } else {
+    detail::reduced_axes const marked(axes, x.rank());
+    std::copy_n(marked.at, max_rank, all.begin());
+  }
+  return all;
+}
+
+NEAP_FUNC neap::reduction fused::kind() const {
+  return middle == anchor::mean         ? neap::reduction::mean
+         : middle == anchor::max_reduce ? neap::reduction::max
+         : middle == anchor::min_reduce ? neap::reduction::min
+                                        : neap::reduction::sum;
+}
+
+NEAP_FUNC void fused::relate(dim_context& c) const {
+  if (is_reduction()) relate_reduction(c);
+  else if (is_of_rows()) relate_rows(c);
+  else if (is_of_channels()) relate_channels(c);
+  else if (is_product()) relate_product(c);
+  else detail::relate_all_aligned(c);
+}
+
+NEAP_FUNC void fused::relate_reduction(dim_context& c) const {
+  auto const whole = detail::broadcast_of(static_cast<std::size_t>(c.arity()), [&](std::size_t i) -> shape const& {
+    return c.in(static_cast<int>(i)).dims;
   });
-  return last;
-}
-
-NEAP_FUNC std::optional<int> fused_maker::add_step(int row, void const* attributes, dtype element,
-                                                   std::span<int const> operands) {
-  int const k = made_.step_count();
-  auto const* f = detail::step_at(row);
-  bool const is_cast = row == neap::detail::standard_row<cast>;
-  if (!f || k == fused::max_steps || operands.size() != static_cast<std::size_t>(f->arguments)) return {};
-  if (!is_cast && made_.constants.rank() + static_cast<int>(f->attributes.size()) > fused::max_constants) return {};
-  auto bits = static_cast<std::int64_t>(row) | static_cast<std::int64_t>(element) << 16;
-  for (std::size_t i = 0; i < operands.size(); ++i)
-    bits |= static_cast<std::int64_t>(operands[i]) << (24 + 8 * static_cast<int>(i));
-  (k < max_rank ? made_.steps : made_.more_steps).push_back(bits);
-  if (!is_cast)
-    for (auto const& a : f->attributes) made_.constants.push_back(bits_of(a.get(attributes)));
-  return static_cast<int>(made_.inputs) + k;
-}
-
-NEAP_FUNC std::int64_t fused_maker::bits_of(attribute_value const& v) {
-  if (auto const* real = std::get_if<double>(&v)) return std::bit_cast<std::int64_t>(*real);
-  if (auto const* truth = std::get_if<bool>(&v)) return *truth ? 1 : 0;
-  return std::get<std::int64_t>(v);
-}
-
-NEAP_FUNC std::string to_string(fused const& p) {
-  std::string s;
-  auto const value = [&](int x) {
-    return x < p.inputs ? "x" + std::to_string(x) : "t" + std::to_string(x - static_cast<int>(p.inputs));
-  };
-  p.for_each_step([&](int k, fused_step const& step, detail::step_operator const& f, void const* bytes) {
-    s += (k ? "; t" : "t") + std::to_string(k) + " = " + std::string(f.name) + "(";
-    for (int i = 0; i < f.arguments; ++i) s += (i ? ", " : "") + value(step.operands[static_cast<std::size_t>(i)]);
-    s += ")";
-    for (auto const& a : f.attributes) {
-      auto const v = a.get(bytes);
-      s += " {" + std::string(a.name) + " ";
-      if (auto const* real = std::get_if<double>(&v)) s += neap::detail::text_of({*real});
-      else if (auto const* truth = std::get_if<bool>(&v)) s += *truth ? "true" : "false";
-      else if (auto const* element = std::get_if<dtype>(&v)) s += name_of(*element);
-      else s += std::to_string(std::get<std::int64_t>(v));
-      s += "}";
+  auto const reduced = reduces(whole);
+  bool const by_dims = middle == anchor::sum_to;
+  auto const how = kind() == neap::reduction::mean  ? combine::mean
+                   : kind() == neap::reduction::max ? combine::max
+                   : kind() == neap::reduction::min ? combine::min
+                                                    : combine::sum;
+  for (int k = 0, y = by_dims ? c.out(0).rank() - whole.rank() : 0, n = 0; k < whole.rank(); ++k) {
+    bool const reduces_k = reduced[static_cast<std::size_t>(k)];
+    for (int i = 0; i < c.arity(); ++i) {
+      int const own = k - (whole.rank() - c.in(i).rank());
+      if (own < 0 || c.in(i).dims[own] != whole[k]) continue;
+      if (reduces_k) c.reduced(i, own, n, how);
+      else c.same(i, own, 0, y);
+      if (keeps_x) c.same(i, own, 1, k);
     }
-  });
-  return s;
+    n += reduces_k;
+    y += by_dims || keepdim || !reduces_k;
+  }
 }
+
+NEAP_FUNC void fused::relate_rows(dim_context& c) const {
+  int const rank = c.out(0).rank(), whole = whole_results(), first = prologue_inputs(), count = others(c.arity());
+  bool const adds_up = is_norm_gradient();
+  auto const row_axis = [&](int i, int axis, int k) {
+    for (int j = 0; j < whole; ++j) c.same(i, axis, j, k);
+    for (int j = whole; j < c.output_count() && !adds_up; ++j) c.same(i, axis, j, k);
+    if (adds_up && whole < c.output_count()) c.reduced(i, axis, k);
+  };
+  auto const broadcast = [&](int i) {
+    int const behind = rank - c.in(i).rank();
+    for (int k = std::max(0, behind); k + 1 < rank; ++k)
+      if (c.in(i).dims[k - behind] == c.out(0).dims[k]) row_axis(i, k - behind, k);
+  };
+  for (int i = 0; i < first; ++i) broadcast(i);
+  // Gradients read rows and their statistics, and then a scale; norms have scale and shift alone.
+  for (int i = 0; is_gradient() && i < std::min(count, 1 + statistics()); ++i)
+    for (int k = 0; k + 1 < rank; ++k) row_axis(first + i, k, k);
+  for (int i = first + count; i < c.arity(); ++i) broadcast(i);
+}
+
+// Batch norms are cut along channels, group norms along samples. Beside whole tensors, the anchor has statistics
+// [N, groups], which samples cut, and statistics and vectors [C], which channels cut.
+NEAP_FUNC void fused::relate_channels(dim_context& c) const {
+  auto const& whole = c.out(0).dims;
+  int const cut = is_of_groups() ? 0 : 1, first = prologue_inputs(), end = first + others(c.arity());
+  auto const axis_of = [&](int i) {
+    int const rank = c.in(i).rank(), behind = whole.rank() - rank;
+    if (i < first || i >= end) return cut - behind;
+    if (is_of_groups()) return rank > 1 ? 0 : -1;
+    return rank > 1 ? 1 : 0;
+  };
+  for (int i = 0; i < c.arity(); ++i) {
+    int const axis = axis_of(i);
+    bool const of_anchor = i >= first && i < end;
+    if (axis < 0 || (!of_anchor && c.in(i).dims[axis] != whole[cut])) continue;
+    bool summed = false;  // over samples: the gradients of a group norm's scale and shift
+    for (int j = 0; j < c.output_count(); ++j)
+      if (c.out(j).rank() > 1) c.same(i, axis, j, cut);
+      else if (is_of_groups()) summed = true;
+      else c.same(i, axis, j, 0);
+    if (summed) c.reduced(i, axis, 0);
+  }
+}
+
+NEAP_FUNC void fused::relate_product(dim_context& c) const {
+  auto const product = anchor_as<matmul>();
+  if (int const k = summed();
+      k >= 0) {  // the other operand's rows or columns are not cut: each part would have all sums
+    c.same(k, 1, 0, k);
+    c.same(k, 1, 1, 0);
+    return product.relate_sums(c);
+  }
+  int const whole = whole_results(), rank = c.out(0).rank();
+  for (int j = 0; j < whole; ++j) {
+    product.relate_result(c, j);
+    for (int i = 2; i < c.arity(); ++i) c.aligned(i, j);
+  }
+  if (sums == product_sums::none) return;
+  for (int i = 2; i < c.arity(); ++i)  // rows may be cut, too: their sums are added
+    for (int k = 0, r = c.in(i).rank(); k < r; ++k)
+      if (int const of_z = rank - r + k; c.in(i).dims[k] != c.out(0).dims[of_z]) continue;
+      else if (of_z == rank - 1) c.same(i, k, whole, 0);
+      else c.reduced(i, k, of_z);
+  int const ra = c.in(0).rank(), rb = c.in(1).rank();
+  for (int i : {0, 1})
+    for (int k = 0, r = c.in(i).rank(); k < r - 2; ++k)
+      if (c.in(i).dims[k] == c.out(0).dims[rank - r + k]) c.reduced(i, k, rank - r + k);
+  c.reduced(0, transpose_a ? ra - 1 : ra - 2, rank - 2);
+  c.same(1, transpose_b ? rb - 2 : rb - 1, whole, 0);
+}
+
+}}}  // namespace neap::v0::op
+
+namespace neap { inline namespace v0 { namespace op {
+
+NEAP_FUNC work fused::cost(work_context const& c) const {
+  double flops = prologue.flops() + epilogue.flops();
+  if (!is_reduction() && !is_product()) {
+    with_anchor([&](auto const& f) { flops += neap::detail::flops_v<std::decay_t<decltype(f)>>; });
+    return detail::streaming_work(c, flops);
+  }
+  auto w = detail::streaming_work(c, 0);
+  if (is_reduction()) {
+    w.flops = (1 + flops) * static_cast<double>(x_type(c.in).count());
+    return w;
+  }
+  auto const count = static_cast<double>(c.out[0].type.count());
+  w.flops = 2.0 * count * static_cast<double>(c.in[0].type.extent(transpose_a ? -2 : -1)) + count * flops;
+  if (sums != product_sums::none) w.flops += static_cast<double>(summed_of(c.in, c.out).type.count());
+  return w;
+}
+
+NEAP_FUNC bytes_t fused::workspace(work_context const& c) const {
+  auto const& z = c.out[0].type;
+  if (is_product()) {
+    bytes_t const of_product = anchor_as<matmul>().workspace(c);
+    if (sums == product_sums::none) return of_product;
+    return std::max(of_product, neap::sum_to_shape_workspace(summed_of(c.in, c.out).type, c.out.back().type));
+  }
+  if (is_reduction()) {
+    auto const x = x_type(c.in);
+    return neap::detail::reduce_bytes(x, z.element, reduces(x.dims).data());
+  }
+  if (!is_norm_gradient()) return 0;
+  if (middle == anchor::group_norm_grad) return neap::group_norm_backward_workspace(z);
+  if (is_of_channels()) return neap::batch_norm_workspace(z);
+  if (static_cast<int>(c.out.size()) == whole_results()) return 0;
+  return statistics() == 2 ? neap::layer_norm_backward_workspace(z) : neap::rms_norm_backward_workspace(z);
+}
+
+namespace detail {
+
+NEAP_FUNC fused_operands::fused_operands(fused const& op, kernel_arguments const& a) {
+  auto const first = static_cast<std::size_t>(op.prologue_inputs()),
+             end = first + static_cast<std::size_t>(op.others(static_cast<int>(a.in.size())));
+  prologue_in = a.in.first(first);
+  auto const& y = a.out[op.keeps_y ? (op.keeps_x ? 2 : 1) : op.keeps_step ? 1 : 0];
+  anchor_in[0] = op.prologue.empty() ? a.in[0] : op.keeps_x ? a.out[1] : y;
+  for (auto i = first; i < end; ++i) anchor_in[operands++] = a.in[i];
+  anchor_out[0] = epilogue_in[0] = y;
+  for (auto j = static_cast<std::size_t>(op.whole_results()); j < a.out.size(); ++j) anchor_out[results++] = a.out[j];
+  for (std::size_t i = end, k = 1; i < a.in.size(); ++i) epilogue_in[k++] = a.in[i];
+}
+
+NEAP_FUNC kernel_arguments fused_operands::middle(void* workspace) const {
+  return {std::span(anchor_in).first(operands), std::span(anchor_out).first(results), workspace};
+}
+
+NEAP_FUNC kernel_arguments fused_operands::epilogue(fused const& op, kernel_arguments const& a) const {
+  return {std::span(epilogue_in).first(static_cast<std::size_t>(op.epilogue_inputs())), a.out.first(1)};
+}
+
+}  // namespace detail
 
 }}}  // namespace neap::v0::op

@@ -3,183 +3,139 @@
 
 #include <neap/ir/operators/fused.hpp>
 
+#include <neap/backend/block.hpp>
 #include <neap/backend/host.hpp>
 #include <neap/backend/kernels/elementwise.hpp>
-#include <neap/backend/strided.hpp>
-#include <neap/core/element.hpp>
-#include <neap/core/plain_vector.hpp>
+#include <neap/backend/kernels/matmul.hpp>
+#include <neap/backend/kernels/reduce.hpp>
+#include <neap/ir/operators/kernels/channel_norm.hpp>
+#include <neap/ir/operators/kernels/fused_blocks.hpp>
+#include <neap/ir/operators/kernels/fused_terms.hpp>
+#include <neap/ir/operators/kernels/row_norm.hpp>
+#include <neap/ir/operators/kernels/softmax.hpp>
 
 #include <algorithm>
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 
 namespace neap { inline namespace v0 { namespace op {
 
 namespace detail {
 
-/// The compiled loop of an operator with these attributes, and the functor's bytes, which are the operator's.
-template <class C, class Op>
-neap::detail::map_loop_type<C> step_loop(void const* op) {
-  using neap::detail::map_loop;
-  if constexpr (std::is_same_v<Op, gelu>) {
-    return static_cast<gelu const*>(op)->tanh_form ? &map_loop<C, gelu_function<true>, 1, 1>
-                                                   : &map_loop<C, gelu_function<false>, 1, 1>;
-  } else if constexpr (std::is_same_v<Op, gelu_grad>) {
-    return static_cast<gelu_grad const*>(op)->tanh_form ? &map_loop<C, gelu_function<true>, 2, 1>
-                                                        : &map_loop<C, gelu_function<false>, 2, 1>;
-  } else if constexpr (std::is_same_v<Op, where>) {
-    return &map_loop<C, neap::detail::choice_of, 3, 1>;
-  } else if constexpr (std::is_same_v<Op, cast>) {
-    return nullptr;
-  } else {
-    return &map_loop<C, Op, Op::map_inputs, 1>;
-  }
-}
-template <class C, class List>
-struct step_loops;
-template <class C, class... Op>
-struct step_loops<C, type_list<Op...>> {
-  static constexpr neap::detail::map_loop_type<C> (*of[])(void const*){&step_loop<C, Op>...};
-};
-
-/// A program on operands, ready to run over ranges of elements: chunk by chunk, step by step.
+/// A backend for the kernels of functions of rows or channels: it runs the programs on the elements of a block, right
+/// before and right after it.
 template <class C>
-class fused_run {
+class host_between_programs {
  public:
-  /// `rounds`: the result is rounded to its type, too, where values() gives it.
-  fused_run(fused const& p, kernel_arguments const& a, bool rounds = false)
-      : inputs_(static_cast<int>(p.inputs)),
-        steps_(p.step_count()) {
-    auto const& to = a.out[0];
-    out_ = neap::detail::view_through(to.dims, to);
-    for (int i = 0; i < inputs_; ++i) in_[i] = neap::detail::view_through(to.dims, a.in[static_cast<std::size_t>(i)]);
-    int last_read[max_values]{}, stands_for[max_values];
-    for (int v = 0; v < inputs_ + steps_; ++v) stands_for[v] = v;
-    for (int k = 0, constant = 0; k < steps_; ++k) {
-      auto& s = step_[k];
-      constant += p.attributes_of(k, constant, s.functor);
-      auto const made = p.step(k);
-      auto const& f = *step_at(made.row);
-      s.loop = step_loops<C, step_list>::of[step_place(made.row)](s.functor);
-      s.arguments = f.arguments;
-      for (int i = 0; i < s.arguments; ++i) s.operand[i] = stands_for[made.operands[static_cast<std::size_t>(i)]];
-      if ((rounds || k + 1 < steps_) && made.element != dtype_of<C>) {
-        s.narrow = neap::detail::conversion_to<C>(made.element);
-        s.widen = neap::detail::conversion_from<C>(made.element);
-      }
-      // A cast that changes no number is its operand.
-      if (!s.loop && !s.narrow) stands_for[inputs_ + k] = s.operand[0];
-      for (int i = 0; i < s.arguments; ++i) last_read[s.operand[i]] = k;
-    }
-    result_ = stands_for[inputs_ + steps_ - 1];
-    last_read[result_] = steps_;
-    // Rooms for values: one that has been read for the last time gives its own to the next.
-    int room[max_values], count = 0;
-    plain_vector<int> open;
-    for (int i = 0; i < inputs_; ++i) room[i] = room_[i] = count++;
-    for (int k = 0; k < steps_; ++k) {
-      int const v = inputs_ + k;
-      auto& s = step_[k];
-      for (int i = 0; i < s.arguments; ++i) {
-        int const x = s.operand[i];
-        if (last_read[x] != k) continue;
-        last_read[x] = -1;
-        open.push_back(room[x]);
-      }
-      if (stands_for[v] != v) continue;
-      if (open.empty()) room[v] = count++;
-      else room[v] = open.back(), open.pop_back();
-      room_[v] = room[v];
-    }
-  }
+  /// `count`: of x's elements.
+  host_between_programs(host_backend& b, fused_interpreter<C> const* prologue, fused_interpreter<C> const* epilogue,
+                        std::int64_t count)
+      : b_(b),
+        prologue_(prologue),
+        epilogue_(epilogue),
+        count_(count) {}
 
-  /// Writes the results of elements [begin, end).
-  void operator()(std::int64_t begin, std::int64_t end) const {
-    run(
-        begin, end, [this](std::int64_t i, std::int64_t n) { return neap::detail::direct<C>(out_, i, n); },
-        [this](std::int64_t i, std::int64_t n, C const* made) { neap::detail::scatter(out_, i, n, made); });
-  }
-  /// The results of elements [begin, end), to to[0] on. The run must have been made to round them.
-  void values(std::int64_t begin, std::int64_t end, C* to) const {
-    run(
-        begin, end, [=](std::int64_t i, std::int64_t) { return to + (i - begin); },
-        [=](std::int64_t i, std::int64_t n, C const* made) { std::copy_n(made, n, to + (i - begin)); });
+  template <class K>
+  void launch(std::int64_t blocks, K const& kernel, std::int64_t work) {
+    if constexpr (has_element_ranges<K>) {
+      std::int64_t const elements =
+          std::max<std::int64_t>(1, count_ / std::max<std::int64_t>(1, blocks));  // of a block
+      b_.parallel_for(blocks, std::max<std::int64_t>(1, neap::detail::map_grain / elements),
+                      [&](std::int64_t begin, std::int64_t end, int worker) {
+                        if (prologue_) each_range_of_blocks(kernel, begin, end, *prologue_);
+                        for (std::int64_t id = begin; id < end; ++id) run_block(kernel, id, worker);
+                        if (epilogue_) each_range_of_blocks(kernel, begin, end, *epilogue_);
+                      });
+    } else {
+      b_.launch(blocks, kernel, work);
+    }
   }
 
  private:
-  /// `place(i, n)`: where elements [i, i + n) may be written in C, or nullptr; `put(i, n, made)` writes what was made
-  /// elsewhere.
-  template <class Place, class Put>
-  void run(std::int64_t begin, std::int64_t end, Place const& place, Put const& put) const {
-    using neap::detail::map_chunk;
-    alignas(64) C room[max_values][map_chunk];
-    alignas(64) std::byte low[map_chunk * 2];
-    C const* at[max_values];
-    for (std::int64_t i = begin; i < end;) {
-      // Whole lanes where they lie; the rest in lanes filled up with copies of its last element (as maps do).
-      std::int64_t const left = end - i, lanes = host_block::lanes;
-      std::int64_t const n = left >= map_chunk ? map_chunk : left >= lanes ? left / lanes * lanes : left;
-      bool const whole = n >= lanes;
-      std::int64_t const length = whole ? n : lanes;
-      for (int x = 0; x < inputs_; ++x) {
-        at[x] = whole ? neap::detail::direct<C>(in_[x], i, n) : nullptr;
-        if (at[x]) continue;
-        C* const to = room[room_[x]];
-        neap::detail::gather(in_[x], i, n, to);
-        for (std::int64_t j = n; j < length; ++j) to[j] = to[n - 1];
-        at[x] = to;
-      }
-      C* const out = whole ? place(i, n) : nullptr;
-      for (int k = 0; k < steps_; ++k) {
-        auto const& s = step_[k];
-        int const v = inputs_ + k;
-        if (!s.loop && !s.narrow) continue;
-        C* const to = out && v == result_ ? out : room[room_[v]];
-        C const* from = at[s.operand[0]];
-        if (s.loop) {
-          C const* in[fused_step::max_operands];
-          for (int x = 0; x < s.arguments; ++x) in[x] = at[s.operand[x]];
-          s.loop(s.functor, length, in, &to);
-          from = to;
-        }
-        if (s.narrow) {
-          s.narrow(low, 1, from, 1, length);
-          s.widen(to, 1, low, 1, length);
-        }
-        at[v] = to;
-      }
-      if (at[result_] != out) put(i, n, at[result_]);
-      i += n;
-    }
+  /// By itself, as a launch has it: compiled into another loop its bits might be others.
+  template <class K>
+  [[gnu::noinline]] static void run_block(K const& kernel, std::int64_t id, int worker) {
+    std::conditional_t<neap::detail::computes_elsewhere<K>, host_block_in_order, host_block> b;
+    b.id = id, b.worker = worker;
+    kernel(b);
   }
 
-  static constexpr int max_values = fused::max_inputs + fused::max_steps;
-  struct one_step {
-    neap::detail::map_loop_type<C> loop = nullptr;                     // none: a cast
-    neap::detail::convert_run_type narrow = nullptr, widen = nullptr;  // rounds to the step's type; none: it is C
-    int arguments = 0, operand[fused_step::max_operands]{};
-    alignas(8) std::byte functor[max_step_bytes]{};
-  };
-  int inputs_, steps_, result_ = 0;  // which value the result is: the last step, or what that one changes no number of
-  int room_[max_values]{};
-  neap::detail::strided in_[fused::max_inputs], out_;
-  one_step step_[fused::max_steps];
+  host_backend& b_;
+  fused_interpreter<C> const *prologue_, *epilogue_;
+  std::int64_t count_;
 };
+
+template <class C>
+void run_norm_between(host_backend& b, fused const& op, kernel_arguments const& a) {
+  fused_operands const all(op, a);
+  std::optional<fused_interpreter<C>> prologue, epilogue;
+  if (!op.prologue.empty()) prologue.emplace(op.prologue, all.prologue());
+  if (!op.epilogue.empty()) epilogue.emplace(op.epilogue, all.epilogue(op, a));
+  host_between_programs<C> between(b, prologue ? &*prologue : nullptr, epilogue ? &*epilogue : nullptr,
+                                   a.out[0].count());
+  op.with_anchor<anchor::layer_norm, anchor::matmul>([&](auto const& f) { run(between, f, all.middle(a.workspace)); });
+}
+
+template <class C>
+void run_reduction_of_program(host_backend& b, fused const& op, kernel_arguments const& a) {
+  auto const t = op.x_type(a.in);
+  tensor_ref const x{nullptr, t.element, t.dims, dense_strides(t.dims)};
+  auto const reduces = op.reduces(t.dims);
+  auto const p = neap::detail::plan_reduction(x, reduces.data());
+  neap::detail::reduce_by_kind<C>(b, op.kind(), p, program_terms<C>(op, a, p, x), a.out[0], a.workspace);
+}
+
+/// The steps in chunks that stay in the first cache: where what the activation reads is kept, it is written in one and the
+/// activation reads it there.
+template <class C>
+void run_epilogue(host_backend& b, fused const& op, kernel_arguments const& a) {
+  auto const epilogue = fused_operands(op, a).epilogue(op, a);
+  auto const count = a.out[0].count();
+  if (!op.keeps_step)
+    return b.parallel_for(count, neap::detail::map_grain, fused_interpreter<C>(op.epilogue, epilogue));
+  auto const kept = a.out.subspan(1, 1);
+  fused_interpreter<C> const first(op.first_step(), {epilogue.in, kept}),
+      second(op.second_step(), {kept, a.out.first(1)});
+  b.parallel_for(count, neap::detail::map_grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; i += neap::detail::map_chunk) {
+      auto const until = std::min(end, i + neap::detail::map_chunk);
+      first(i, until);
+      second(i, until);
+    }
+  });
+}
+
+template <class C>
+void run_product(host_backend& b, fused const& op, kernel_arguments const& a) {
+  neap::matmul(b, a.in[0], a.in[1], a.out[op.keeps_step ? 1 : 0], {op.transpose_a, op.transpose_b, false}, a.workspace);
+  if (!op.epilogue.empty()) run_epilogue<C>(b, op, a);
+  if (op.sums != product_sums::none)
+    neap::sum_to_shape(b, a.out.back(), op.summed_of<tensor_ref>(a.in, a.out), a.workspace);
+}
+
+template <class C>
+void run_fused(host_backend& b, fused const& op, kernel_arguments const& a) {
+  if (op.is_product()) run_product<C>(b, op, a);
+  else if (op.is_reduction()) run_reduction_of_program<C>(b, op, a);
+  else if (op.has_anchor()) run_norm_between<C>(b, op, a);
+  else b.parallel_for(a.out[0].count(), neap::detail::map_grain, fused_interpreter<C>(op.prologue, a));
+}
+
+/// Whether a program computes in f64: one of its operands or results is of that type.
+inline bool is_wide(kernel_arguments const& a) {
+  bool wide = a.out[0].element == dtype::f64;
+  for (auto const& x : a.in) wide = wide || x.element == dtype::f64;
+  return wide;
+}
 
 }  // namespace detail
 
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, fused const& op, kernel_arguments const& a) {
-  bool wide = a.out[0].element == dtype::f64;
-  for (auto const& x : a.in) wide = wide || x.element == dtype::f64;
-  auto const start = [&](auto tag) {
-    detail::fused_run<typename decltype(tag)::type> const all(op, a);
-    b.parallel_for(a.out[0].count(), neap::detail::map_grain, all);
-  };
-  if (wide) start(type_tag<double>{});
-  else start(type_tag<float>{});
+  if (detail::is_wide(a)) detail::run_fused<double>(b, op, a);
+  else detail::run_fused<float>(b, op, a);
 }
 
 }}}  // namespace neap::v0::op

@@ -8,12 +8,9 @@
 #include <neap/ir/operators/kernels/conv2d.hpp>
 #include <neap/ir/operators/kernels/dropout.hpp>
 #include <neap/ir/operators/kernels/fused.hpp>
-#include <neap/ir/operators/kernels/fused_reduction.hpp>
-#include <neap/ir/operators/kernels/fused_rows.hpp>
 #include <neap/ir/operators/kernels/image.hpp>
 #include <neap/ir/operators/kernels/loss.hpp>
 #include <neap/ir/operators/kernels/matmul.hpp>
-#include <neap/ir/operators/kernels/matmul_epilogue.hpp>
 #include <neap/ir/operators/kernels/matmul_update.hpp>
 #include <neap/ir/operators/kernels/movement.hpp>
 #include <neap/ir/operators/kernels/multinomial.hpp>

@@ -1,15 +1,16 @@
-// The bodies of <neap/train/fused_graph.hpp>.
+// The bodies of <neap/train/operator_groups.hpp>.
 #pragma once
 
-#include <neap/train/fused_graph.hpp>
+#include <neap/train/operator_groups.hpp>
 
 #include <neap/core/separate_compilation.hpp>
 
 namespace neap { inline namespace v0 { namespace detail {
 
-NEAP_FUNC operator_groups::operator_groups(op_graph const& g, std::string_view who)
+NEAP_FUNC operator_groups::operator_groups(op_graph const& g, operator_facets const& fused, std::string_view who)
     : g_(g),
       places_(g, who),
+      fused_(fused),
       group_(g.op_count(), none),
       seen_(g.op_count(), 0) {}
 
@@ -81,10 +82,14 @@ NEAP_FUNC bool operator_groups::may_be_one(std::span<op_id const> ops) {
 
 NEAP_FUNC bool operator_groups::join(group made) {
   if (!may_be_one(span_of(made.ops))) return false;
-  std::sort(made.ops.begin(), made.ops.end(), [&](op_id a, op_id b) { return places_.place[a] < places_.place[b]; });
+  sort(made.ops);
   for (auto o : made.ops) group_[o] = groups_.size();
   groups_.push_back(std::move(made));
   return true;
+}
+
+NEAP_FUNC void operator_groups::sort(plain_vector<op_id>& ops) const {
+  std::sort(ops.begin(), ops.end(), [&](op_id a, op_id b) { return places_.place[a] < places_.place[b]; });
 }
 
 }}}  // namespace neap::v0::detail
@@ -104,7 +109,7 @@ NEAP_FUNC void operator_groups::put(program_copy& copy, op_id o, fused_graph<op_
   }
   auto const& made = groups_[group_[o]];
   for (auto v : made.in) in.push_back(copy.value[v]);
-  copy.put(o, {made.facets, made.op.get()}, span_of(in), span_of(made.out));
+  copy.put(o, {&fused_, &made.op}, span_of(in), span_of(made.out));
   out.groups.emplace_back(made.ops.begin(), made.ops.end());
 }
 
