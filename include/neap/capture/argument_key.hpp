@@ -24,7 +24,6 @@ class argument_key final : public part_visitor {
     put(1 + static_cast<std::uint64_t>(t.element));
     for (auto d : t.dims) put(static_cast<std::uint64_t>(d));
   }
-  void scalar(void*, void*, std::size_t, symbol_id*) override {}
   void plain(void* value, std::size_t n) override { bytes(static_cast<char const*>(value), n); }
   void text(std::string& x) override { put(x.size()), bytes(x.data(), x.size()); }
   void structure(std::uint64_t n) override { put(n); }

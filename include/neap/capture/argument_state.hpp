@@ -24,12 +24,6 @@ class node_list final : public part_visitor {
   void visit(tensor& x) override {
     if (!x.is_empty()) to_->push_back(x.node().get());
   }
-  void scalar(void*, void*, std::size_t, symbol_id*) override {}
-  void plain(void*, std::size_t) override {}
-  void text(std::string&) override {}
-  void structure(std::uint64_t) override {}
-  void structure(std::string_view) override {}
-  void unlisted(unsigned char const*, std::size_t) override {}
 
  private:
   std::vector<tensor_node const*>* to_;

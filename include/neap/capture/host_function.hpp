@@ -108,12 +108,8 @@ class unseen_scope {
 };
 
 /// What a capture learns of host functions; null while none is under way on the thread.
-class host_listener {
+class host_listener : public value_listener {
  public:
-  host_listener() = default;
-  host_listener(host_listener const&) = delete;
-  host_listener& operator=(host_listener const&) = delete;
-  virtual ~host_listener() = default;
   struct arguments {
     std::vector<tensor> tensors;
     std::vector<std::uint32_t> scalars;  // expressions

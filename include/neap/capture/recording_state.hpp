@@ -24,7 +24,7 @@ struct recording_ends {};
 class recording_state : private recording_watch {
  public:
   recording_state(argument_state const& first, expression_tape& expressions, host_log& host, bool computes,
-                  known_reads const* reads);
+                  known_reads const* reads, std::uint64_t number = next_serial());
 
   using recording_watch::watch;
   /// Whether another thread has used the arguments, or what was made of them.
@@ -81,8 +81,6 @@ class recording_state : private recording_watch {
   std::vector<std::pair<tracked_base*, std::function<void()>>> containers_begun;
 
  private:
-  recording_state(argument_state const& first, expression_tape& expressions, host_log& host, bool computes,
-                  known_reads const* reads, std::uint64_t number);
   static std::uint64_t next_serial();
 
   capture_context before_{};

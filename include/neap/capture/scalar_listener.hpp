@@ -20,13 +20,17 @@ struct symbol_id {
   std::uint32_t number = 0;
 };
 
-class scalar_listener {
+/// What tracked values report to.
+class value_listener {
  public:
-  scalar_listener() = default;
-  scalar_listener(scalar_listener const&) = delete;
-  scalar_listener& operator=(scalar_listener const&) = delete;
-  virtual ~scalar_listener() = default;
+  value_listener() = default;
+  value_listener(value_listener const&) = delete;
+  value_listener& operator=(value_listener const&) = delete;
+  virtual ~value_listener() = default;
+};
 
+class scalar_listener : public value_listener {
+ public:
   virtual std::uint32_t constant(std::uint64_t bits) = 0;
   /// The address of a text that is equal, as long as the graphs of the capture live.
   virtual std::uint64_t text(std::string_view x) = 0;

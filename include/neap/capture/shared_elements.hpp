@@ -21,12 +21,8 @@ namespace neap { inline namespace v0 { namespace detail {
 class shown_container final : public part_visitor {
  public:
   void visit(tensor& x) override { storages.push_back(x.is_empty() || x.is_traced() ? nullptr : x.storage().get()); }
-  void scalar(void*, void*, std::size_t, symbol_id*) override {}
-  void plain(void*, std::size_t) override {}
-  void text(std::string&) override {}
   void structure(std::uint64_t n) override { places.push_back(n); }
   void structure(std::string_view) override {}
-  void unlisted(unsigned char const*, std::size_t) override {}
 
   std::vector<tensor_storage const*> storages;  // null: an empty tensor
   std::vector<std::uint64_t> places;            // its length, or its keys

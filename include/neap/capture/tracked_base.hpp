@@ -155,13 +155,8 @@ struct container_record {
 };
 
 /// A capture, to containers. Null while none is under way on the thread.
-class container_listener {
+class container_listener : public value_listener {
  public:
-  container_listener() = default;
-  container_listener(container_listener const&) = delete;
-  container_listener& operator=(container_listener const&) = delete;
-  virtual ~container_listener() = default;
-
   /// A container was constructed in the call: it is the function's own.
   virtual void constructed(tracked_base& c) = 0;
   virtual void destroyed(tracked_base& c) = 0;

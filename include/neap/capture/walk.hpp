@@ -25,22 +25,23 @@
 
 namespace neap { inline namespace v0 { namespace detail {
 
+/// What a walk meets. A visitor passes over what it does not override.
 class part_visitor {
  public:
   part_visitor() = default;
   part_visitor(part_visitor const&) = delete;
   part_visitor& operator=(part_visitor const&) = delete;
   virtual ~part_visitor() = default;
-  virtual void visit(tensor& x) = 0;
+  virtual void visit(tensor&) {}
   /// A tracked scalar: its address, its value, and the symbol of a sym (of a state: null).
-  virtual void scalar(void* address, void* value, std::size_t bytes, symbol_id* symbol) = 0;
-  virtual void plain(void* value, std::size_t bytes) = 0;
-  virtual void text(std::string& x) = 0;
+  virtual void scalar(void* /*address*/, void* /*value*/, std::size_t /*bytes*/, symbol_id*) {}
+  virtual void plain(void* /*value*/, std::size_t /*bytes*/) {}
+  virtual void text(std::string&) {}
   /// A number of the structure, and a key.
-  virtual void structure(std::uint64_t n) = 0;
-  virtual void structure(std::string_view key) = 0;
+  virtual void structure(std::uint64_t) {}
+  virtual void structure(std::string_view) {}
   /// Bytes of a class with neap_fields that lie in none of the listed parts.
-  virtual void unlisted(unsigned char const* first, std::size_t n) = 0;
+  virtual void unlisted(unsigned char const* /*first*/, std::size_t) {}
   /// The parts until leave() are of the member of this name, or the element of this number.
   virtual void enter(std::string_view, std::size_t) {}
   virtual void leave() {}

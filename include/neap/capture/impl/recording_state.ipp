@@ -16,10 +16,6 @@ NEAP_FUNC std::uint64_t recording_state::next_serial() {
 }
 
 NEAP_FUNC recording_state::recording_state(argument_state const& first, expression_tape& expressions, host_log& host,
-                                           bool computes, known_reads const* reads)
-    : recording_state(first, expressions, host, computes, reads, next_serial()) {}
-
-NEAP_FUNC recording_state::recording_state(argument_state const& first, expression_tape& expressions, host_log& host,
                                            bool computes, known_reads const* reads, std::uint64_t number)
     : recording_watch(number),
       begin(first),

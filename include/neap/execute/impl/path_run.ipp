@@ -73,7 +73,7 @@ NEAP_FUNC planned_stage* path_run::next() {
   return nullptr;
 }
 
-NEAP_FUNC void path_run::run_graph(planned_stage& s) {
+inline void path_run::run_graph(planned_stage& s) {
   auto const& c = s.captured;
   auto const storage = [&](std::uint32_t k) -> tensor_storage& { return *argument(k).storage(); };
   if (!elements_.empty() && is_shared_element(c.sources, c.updated, storage)) throw sharing_found{};
@@ -105,7 +105,7 @@ NEAP_FUNC void path_run::run_graph(planned_stage& s) {
   if (!s.end) move_to_end(s);
 }
 
-NEAP_FUNC void path_run::bind(planned_stage& s, bound_graph::runnable* on_host) {
+inline void path_run::bind(planned_stage& s, bound_graph::runnable* on_host) {
   using kind = captured_stage::source::kind;
   auto const to_memory = [&](std::size_t i, std::byte* memory) {
     if (on_host) on_host->bind(s.sources[i], memory);
