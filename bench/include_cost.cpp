@@ -1,11 +1,11 @@
 // What including and compiling costs: one CSV row a case with the seconds that the compiler computes (user) and that the
 // system spends for it, and its peak memory. The compilers are the arguments (default: the one that built this program).
 //
-//   - the umbrella in an empty program, that of range-v3 beside it, and every header of a layer, with -fsyntax-only (best
-//     of three);
-//   - README's program at -O2 -march=native, with the library compiled apart and in one command, as a program of one file
-//     and of several, and the same program with an operator of one's own, apart;
-//   - the six parts of neap/src.hpp, which compile the library for a program, once.
+//   - the umbrellas in an empty program, that of range-v3 beside them, and every header of a layer, with -fsyntax-only
+//     (best of three);
+//   - README's program at -O2 -march=native, with the library compiled apart and header-only, and the same program with an
+//     operator of its own, apart;
+//   - the parts of neap/src.hpp, which compile the library for a program, once.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -128,12 +128,14 @@ int main(int argc, char** argv) {
     row("range/v3/all.hpp", compile(compiler, including({"range/v3/all.hpp"}), look, 3));
     row("neap.hpp", compile(compiler, including({"neap/neap.hpp"}), look, 3));
     row("neap.hpp apart", compile(compiler, including({"neap/neap.hpp"}), look + " -DNEAP_SEPARATE_COMPILATION", 3));
+    row("planner.hpp", compile(compiler, including({"neap/planner.hpp"}), look, 3));
+    row("planner.hpp apart",
+        compile(compiler, including({"neap/planner.hpp"}), look + " -DNEAP_SEPARATE_COMPILATION", 3));
     row("README's program apart", compile(compiler, program, apart, 1));
     row("README's program with an own operator apart", compile(compiler, own, apart, 1));
-    row("README's program in one command", compile(compiler, program, make + "-DNEAP_ONE_FILE", 1));
-    row("README's program in one command, with all kernels", compile(compiler, program, make, 1));
-    for (auto const* part :
-         {"src/model", "src/search", "src/execution", "src/operators", "src/kernels", "src/image_kernels"})
+    row("README's program header-only", compile(compiler, program, make, 1));
+    for (auto const* part : {"src/model", "src/search", "src/execution", "src/verify", "src/blocks", "src/operators",
+                             "src/kernels", "src/image_kernels", "src/import"})
       row(std::string("neap/") + part + ".hpp",
           compile(compiler, including({std::string("neap/") + part + ".hpp"}), apart, 1));
     for (auto const* layer : {"core", "backend", "ir", "plan", "model", "train", "import", "schedule", "simulate",

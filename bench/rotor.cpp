@@ -11,6 +11,7 @@
 #include <neap/blocks/rotor.hpp>
 #include <neap/core/philox.hpp>
 #include <neap/import/chain.hpp>
+#include <neap/import/file.hpp>
 
 #include <algorithm>
 #include <cmath>

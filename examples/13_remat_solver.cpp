@@ -2,6 +2,7 @@
 // block and limits to an answer; one's own joins the library's in comparisons and in combinators.
 #include <neap/blocks/remat_branch_and_bound.hpp>
 #include <neap/blocks/remat_check.hpp>
+#include <neap/blocks/remat_sequence.hpp>
 #include <neap/blocks/remat_solver.hpp>
 #include <neap/blocks/use_gap.hpp>
 

@@ -3,16 +3,18 @@
 //
 //   neap.cpp:                #include <neap/src.hpp>
 //
-// or six, side by side and each in less memory:
+// or eight, side by side and each in less memory:
 //
 //   neap_model.cpp:          #include <neap/src/model.hpp>
 //   neap_search.cpp:         #include <neap/src/search.hpp>
 //   neap_execution.cpp:      #include <neap/src/execution.hpp>
+//   neap_verify.cpp:         #include <neap/src/verify.hpp>
+//   neap_blocks.cpp:         #include <neap/src/blocks.hpp>
 //   neap_operators.cpp:      #include <neap/src/operators.hpp>
 //   neap_kernels.cpp:        #include <neap/src/kernels.hpp>
 //   neap_image_kernels.cpp:  #include <neap/src/image_kernels.hpp>
 //
-// With CMake one line does all of it, and optimises those six whatever the build type:
+// With CMake one line does all of it, and optimises those eight whatever the build type:
 //
 //   target_link_libraries(my_program PRIVATE neap::neap)
 //   neap_compile_apart(my_program)

@@ -3,6 +3,7 @@
 #include "graph_input.hpp"
 #include "offsets_svg.hpp"
 
+#include <neap/core/readable.hpp>
 #include <neap/import/file.hpp>
 #include <neap/import/file_kind.hpp>
 #include <neap/memory/check/check.hpp>

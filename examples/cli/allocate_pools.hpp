@@ -3,6 +3,7 @@
 
 #include "common.hpp"
 
+#include <neap/core/readable.hpp>
 #include <neap/memory/bounds.hpp>
 #include <neap/memory/check/check.hpp>
 #include <neap/memory/csv.hpp>

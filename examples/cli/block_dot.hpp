@@ -5,6 +5,7 @@
 #pragma once
 
 #include <neap/blocks/all_graphs.hpp>
+#include <neap/core/readable.hpp>
 #include <neap/report/labels.hpp>
 #include <neap/report/svg.hpp>
 

@@ -9,6 +9,7 @@
 // is room; then boxes that have some get a red or violet frame.
 #pragma once
 
+#include <neap/core/readable.hpp>
 #include <neap/core/sort_once.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/ir/opaque.hpp>

@@ -3,6 +3,7 @@
 
 #include "common.hpp"
 
+#include <neap/import/file.hpp>
 #include <neap/import/graph_file.hpp>
 #include <neap/ir/donate.hpp>
 #include <neap/ir/pin_rules.hpp>

@@ -8,6 +8,7 @@
 // stand for size classes, which are the same in every picture.
 #pragma once
 
+#include <neap/core/readable.hpp>
 #include <neap/memory/check/fragmentation.hpp>
 #include <neap/memory/records.hpp>
 #include <neap/report/labels.hpp>

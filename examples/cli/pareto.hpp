@@ -1,6 +1,7 @@
 // What memory costs in time, of all that a search judged: as a table and as a picture.
 #pragma once
 
+#include <neap/core/readable.hpp>
 #include <neap/core/units.hpp>
 #include <neap/optimize/pareto_front.hpp>
 #include <neap/report/svg.hpp>

@@ -4,6 +4,7 @@
 #include "pareto.hpp"
 
 #include <neap/blocks/solver_seeds.hpp>
+#include <neap/core/readable.hpp>
 #include <neap/import/plan_reader.hpp>
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/chain.hpp>

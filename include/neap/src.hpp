@@ -7,9 +7,13 @@
 //   #include <neap/src/model.hpp>          // graphs, models, training steps, schedules, memory plans
 //   #include <neap/src/search.hpp>         // mutators and the search
 //   #include <neap/src/execution.hpp>      // what runs plans
+//   #include <neap/src/verify.hpp>         // the verifier of plans
+//   #include <neap/src/blocks.hpp>         // blocks, their solvers, and reports
 //   #include <neap/src/operators.hpp>      // the standard operators' own functions
 //   #include <neap/src/kernels.hpp>        // their kernels; it alone reads Thrust's headers
 //   #include <neap/src/image_kernels.hpp>  // the kernels of convolutions, pools and norms of channels
+//
+// A program that reads graph files (neap/import, linked to neap::import) has one file more, with neap/src/import.hpp.
 //
 // The search is compiled for graphs over the standard operators and for external graphs. A file that optimizes a graph
 // over a set of operators of its own includes <neap/optimize/search.hpp>; the compiler says so.
@@ -24,6 +28,10 @@
 #include <neap/src/search.hpp>
 
 #include <neap/src/execution.hpp>
+
+#include <neap/src/verify.hpp>
+
+#include <neap/src/blocks.hpp>
 
 #include <neap/src/operators.hpp>
 

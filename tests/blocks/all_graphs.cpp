@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <neap/import/file.hpp>
 #include <neap/import/graph_file.hpp>
 #include <neap/model/zoo/gpt.hpp>
 #include <neap/train/training_step.hpp>

@@ -5,6 +5,7 @@
 
 #include <neap/blocks/chain_simulator.hpp>
 #include <neap/import/chain.hpp>
+#include <neap/import/file.hpp>
 
 #include <doctest/doctest.h>
 

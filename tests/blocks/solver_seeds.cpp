@@ -3,6 +3,7 @@
 
 #include <neap/blocks/remat_branch_and_bound.hpp>
 #include <neap/model/zoo/gpt.hpp>
+#include <neap/mutate/no_moves.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>

@@ -1088,9 +1088,9 @@ TEST_CASE("losses: a mean over rows that may not count is no sum of parts") {
 }
 
 TEST_CASE("every row of the table that says something has been cut, or is elementwise") {
-  for (auto const& row : io::detail::aten::table) {
+  for (auto const& row : io::detail::aten::rows()) {
     CAPTURE(row.op);
-    bool const plain = row.relate == io::detail::aten::pointwise || row.relate == io::detail::aten::nothing_said;
+    bool const plain = row.relate == io::detail::aten::pointwise || row.relate == io::detail::aten::no_relations;
     CHECK((plain || checked.contains(std::string(row.op)) || row.op == "triu.default"));
   }
 }
@@ -1126,7 +1126,7 @@ TEST_CASE(
   std::vector<shape> const dims{{}, {4}, {1, 4}, {4, 6}, {6, 4}, {24}, {4, 6, 1}, {2, 4, 6}, {2, 4, 6, 6}, {0, 4}};
   random_stream draw(5);
   std::size_t said = 0;
-  for (auto const& row : io::detail::aten::table)
+  for (auto const& row : io::detail::aten::rows())
     for (int tries = 0; tries < 300; ++tries) {
       known_call c{std::string(row.op), "[]", {}, {}, {}};
       auto const some = [&](std::uint32_t least, std::uint32_t most) { return least + draw.below(most - least + 1); };

@@ -588,7 +588,7 @@ std::vector<graph_fault_case> const& graph_faults() {
        [](op_graph const& g, graph_editor& edit, random_stream& draw) {
          auto const o = pick_op(g, draw, [&](op_id x) {
            auto const* q = g.as<op::opaque>(x);
-           return q && !q->pure && !detail::verifying::updates_in_place(g, x);
+           return q && !q->pure && !detail::plan_check::updates_in_place(g, x);
          });
          return o != nothing<op_id> && (edit.clone(o), true);
        }},

@@ -9,12 +9,9 @@
 #pragma once
 
 #include <neap/blocks/block_facts.hpp>
-#include <neap/blocks/remat_sequence.hpp>
 #include <neap/plan/remat_problem.hpp>
 
-#include <algorithm>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 namespace neap { inline namespace v0 {
@@ -32,133 +29,18 @@ struct block_problem {
   friend bool operator==(block_problem const&, block_problem const&) = default;
 };
 
-namespace detail {
-inline bool is_handed_on(block_facts const& f, std::vector<unsigned char> const& held,
-                         std::vector<unsigned char> const& crosses, std::uint32_t datum) {
-  return f.data[datum].leaves && crosses[datum] && !held[datum];
-}
-}  // namespace detail
-
 /// `held` by datum: it is never given back, once it is there. `updates_last`: no op of the block runs again behind an
 /// update, which it could not if it reads what that overwrites. O(ops + data).
-inline block_problem problem_of(block_facts const& f, std::vector<unsigned char> const& held,
-                                bool updates_last = false) {
-  block_problem b;
-  auto& p = b.problem;
-  auto const forward = static_cast<std::uint32_t>(f.forward_ops);
-  std::vector<std::uint32_t> value_of(f.data.size(), no_id);
-  for (std::uint32_t d = 0; d < f.data.size(); ++d) {
-    auto const& x = f.data[d];
-    if (x.origin != data_origin::inside && x.origin != data_origin::gradient) continue;
-    if (held[d] && x.origin == data_origin::gradient) continue;
-    value_of[d] = static_cast<std::uint32_t>(p.values.size());
-    p.values.push_back({.bytes = held[d] ? 0 : x.bytes});
-    b.datum_of.push_back(d);
-  }
-  auto const add = [&](std::uint32_t i) {
-    auto const& o = f.ops[i];
-    remat_op r{.time = o.seconds, .workspace_bytes = o.workspace, .again = o.recomputable};
-    for (auto d : o.makes)
-      if (value_of[d] != no_id) r.outputs.push_back(value_of[d]);
-    for (auto d : o.reads)
-      if (value_of[d] != no_id && !std::binary_search(o.makes.begin(), o.makes.end(), d))
-        r.inputs.push_back(value_of[d]);
-    b.reads_input.push_back(std::any_of(o.reads.begin(), o.reads.end(),
-                                        [&](auto d) { return f.data[d].origin == data_origin::input && !held[d]; }));
-    p.ops.push_back(std::move(r));
-    b.op_of.push_back(i);
-  };
-  for (std::uint32_t i = 0; i < forward; ++i) add(i);
-  b.rest = static_cast<std::uint32_t>(p.ops.size());
-  p.pause_after = b.rest;
-  remat_op rest{.time = 0, .again = false};
-  std::vector<unsigned char> crosses(f.data.size(), 0);
-  for (auto d : f.outputs) crosses[d] = 1;
-  for (std::uint32_t v = 0; v < p.values.size(); ++v) {
-    auto const& x = f.data[b.datum_of[v]];
-    if (x.origin == data_origin::gradient) rest.outputs.push_back(v), p.values[v].outside = true;
-    if (detail::is_handed_on(f, held, crosses, b.datum_of[v])) {
-      rest.inputs.push_back(v);
-      p.values[v].outside = true;
-      b.handed_on += x.bytes;
-    } else if (x.leaves) {
-      p.values[v].kept = true;
-    }
-  }
-  p.ops.push_back(std::move(rest));
-  b.op_of.push_back(no_id), b.reads_input.push_back(0);
-  // Backward ops in their order; an update as soon as all is done that it waits for.
-  std::vector<unsigned char> done(f.ops.size(), 0), made(f.data.size(), 0);
-  std::vector<unsigned char> here(f.data.size(), 0);  // made by an op of the block
-  for (auto const& o : f.ops)
-    for (auto d : o.makes) here[d] = 1;
-  auto const put = [&](std::uint32_t i) {
-    done[i] = 1;
-    for (auto d : f.ops[i].makes) made[d] = 1;
-  };
-  for (std::uint32_t i = 0; i < forward; ++i) put(i);
-  auto const updates = static_cast<std::uint32_t>(forward + f.backward_ops);
-  auto const waits = [&](std::uint32_t i) {
-    auto const& o = f.ops[i];
-    return std::any_of(o.after.begin(), o.after.end(), [&](auto a) { return !done[a]; }) ||
-           std::any_of(o.reads.begin(), o.reads.end(), [&](auto d) { return here[d] && !made[d]; });
-  };
-  auto const update = [&] {
-    for (bool any = true; any;) {
-      any = false;
-      for (auto u = updates; u < f.ops.size(); ++u)
-        if (!done[u] && !waits(u)) add(u), put(u), any = true;
-    }
-  };
-  for (auto i = forward; i < updates; ++i) {
-    add(i), put(i);
-    if (!updates_last) update();
-  }
-  if (updates_last) update();
-  for (auto u = updates; u < f.ops.size(); ++u)
-    if (!done[u]) add(u), put(u);
-  for (std::uint32_t i = 0; i < p.ops.size(); ++i)
-    for (auto v : p.ops[i].inputs)
-      b.reads_handed_on = b.reads_handed_on || (i != b.rest && detail::is_handed_on(f, held, crosses, b.datum_of[v]));
-  // The forward that saves nothing: what leads to what leaves the block, and what could not run later.
-  std::vector<unsigned char> wanted(p.values.size(), 0);
-  b.passes.assign(b.rest, 0);
-  for (auto i = b.rest; i-- > 0;) {
-    auto const& o = p.ops[i];
-    bool needed = !o.again || o.outputs.empty();
-    for (auto v : o.outputs) needed = needed || wanted[v] || f.data[b.datum_of[v]].leaves;
-    if (!needed) continue;
-    b.passes[i] = 1;
-    for (auto v : o.inputs) wanted[v] = 1;
-  }
-  return b;
-}
+block_problem problem_of(block_facts const& f, std::vector<unsigned char> const& held, bool updates_last = false);
 
 /// Everything once: nothing is computed again.
-inline remat_answer save_everything(block_problem const& b) {
-  std::vector<std::uint32_t> once(b.problem.ops.size());
-  for (std::uint32_t i = 0; i < once.size(); ++i) once[i] = i;
-  return answer_of(b.problem, once);
-}
+remat_answer save_everything(block_problem const& b);
 
 /// Nothing is saved that can be made again: all of the forward that is needed runs once more before the backward.
-inline remat_answer save_input(block_problem const& b) {
-  auto const& p = b.problem;
-  std::vector<unsigned char> wanted(p.values.size(), 0), again(b.rest, 0);
-  for (auto i = b.rest + 1; i < p.ops.size(); ++i)
-    for (auto v : p.ops[i].inputs) wanted[v] = 1;
-  for (auto i = b.rest; i-- > 0;) {
-    if (!p.ops[i].again) continue;
-    for (auto v : p.ops[i].outputs) again[i] = again[i] || wanted[v];
-    if (!again[i]) continue;
-    for (auto v : p.ops[i].inputs) wanted[v] = 1;
-  }
-  std::vector<std::uint32_t> runs;
-  for (std::uint32_t i = 0; i <= b.rest; ++i) runs.push_back(i);
-  for (std::uint32_t i = 0; i < b.rest; ++i)
-    if (again[i]) runs.push_back(i);
-  for (auto i = b.rest + 1; i < p.ops.size(); ++i) runs.push_back(i);
-  return answer_of(p, runs);
-}
+remat_answer save_input(block_problem const& b);
 
 }}  // namespace neap::v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/blocks/impl/block_problem.ipp>
+#endif

@@ -4,6 +4,7 @@
 
 #include <neap/blocks/block_facts.hpp>
 #include <neap/blocks/block_options.hpp>
+#include <neap/mutate/gap.hpp>
 #include <neap/mutate/replay.hpp>
 
 #include <cstdint>

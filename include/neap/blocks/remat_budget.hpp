@@ -4,10 +4,14 @@
 #include <neap/core/work_meter.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
 namespace neap { inline namespace v0 {
+
+/// Values that a search over sets of values takes at most (inputs that are kept not counted).
+inline constexpr std::size_t max_remat_values = 256;
 
 /// What a search may spend. Answers depend on `seconds` only where it ends the search.
 struct remat_budget {

@@ -10,6 +10,7 @@
 // a bound that takes a few additions: MOCCASIN's intervals, relaxed. blocks/remat_prices.hpp finds them again for a state.
 #pragma once
 
+#include <neap/blocks/remat_budget.hpp>
 #include <neap/blocks/solver_policy.hpp>
 #include <neap/plan/remat_problem.hpp>
 
@@ -24,13 +25,6 @@
 #include <optional>
 #include <type_traits>
 #include <vector>
-
-namespace neap { inline namespace v0 {
-
-/// Values that a search over sets of values takes at most (inputs that are kept not counted).
-inline constexpr std::size_t max_remat_values = 256;
-
-}}  // namespace neap::v0
 
 namespace neap { inline namespace v0 { namespace detail {
 

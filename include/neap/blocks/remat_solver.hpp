@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <concepts>
-#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -37,32 +36,11 @@ concept remat_improver = remat_solver<S> && requires(S const& solver, remat_prob
 namespace detail {
 
 /// Keeps the better of two answers to one question, and what both proved.
-inline void keep_better(remat_answer& best, remat_answer other) {
-  double const bound = std::max(best.lower_bound, other.lower_bound);
-  auto const work = best.work + other.work;
-  bool const better = has_steps(other) ? !has_steps(best) || other.time < best.time
-                                       : !has_steps(best) && other.status == remat_status::infeasible;
-  if (better) best = std::move(other);
-  best.work = work;
-  best.lower_bound = has_steps(best) ? std::min(bound, best.time) : bound;
-  if (has_steps(best) && best.lower_bound >= best.time * (1 - 1e-12)) best.status = remat_status::optimal;
-}
+void keep_better(remat_answer& best, remat_answer other);
 
 /// Throws neap::error where one of two right answers to a problem without faults refutes what the other says is proved.
 /// Proofs speak of answers in phases.
-inline void require_agreement(remat_problem const& p, remat_answer const& a, remat_answer const& b,
-                              std::string_view who) {
-  if (!check(p)) return;
-  for (auto const& [known, proof] : {std::pair{&a, &b}, {&b, &a}}) {
-    bool const none = proof->status == remat_status::infeasible;
-    if (!has_steps(*known) || (!none && proof->lower_bound <= known->time * (1 + 1e-9))) continue;
-    if (!in_phases(p, known->steps)) continue;
-    auto const found = " for a block of " + std::to_string(p.ops.size()) +
-                       " ops, where another has an answer that takes " + std::to_string(known->time);
-    if (none) throw_error({who, " says that nothing fits", found});
-    throw_error({who, " gave the lower bound ", std::to_string(proof->lower_bound), found});
-  }
-}
+void require_agreement(remat_problem const& p, remat_answer const& a, remat_answer const& b, std::string_view who);
 
 template <bool StopAtProof, class... Solvers>
 struct several_remat {
@@ -133,19 +111,10 @@ constexpr auto seed_then_improve(Seed seed, Improver improver) {
 
 /// The options of a block: of these answers those that no other beats in time, peak and saved bytes at once, the quickest
 /// first. Of equal ones the first.
-inline std::vector<remat_answer> pareto(std::vector<remat_answer> answers) {
-  std::erase_if(answers, [](remat_answer const& a) { return !has_steps(a); });
-  std::stable_sort(answers.begin(), answers.end(), [](remat_answer const& a, remat_answer const& b) {
-    return std::tuple(a.time, a.peak_bytes, a.saved_bytes) < std::tuple(b.time, b.peak_bytes, b.saved_bytes);
-  });
-  std::vector<remat_answer> kept;
-  for (auto& a : answers) {
-    bool const beaten = std::any_of(kept.begin(), kept.end(), [&](remat_answer const& k) {
-      return k.peak_bytes <= a.peak_bytes && k.saved_bytes <= a.saved_bytes;
-    });
-    if (!beaten) kept.push_back(std::move(a));
-  }
-  return kept;
-}
+std::vector<remat_answer> pareto(std::vector<remat_answer> answers);
 
 }}  // namespace neap::v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/blocks/impl/remat_solver.ipp>
+#endif

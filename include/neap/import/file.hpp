@@ -4,41 +4,17 @@
 #include <neap/core/error.hpp>
 #include <neap/core/units.hpp>
 
-#include <cerrno>
 #include <cstring>
 #include <string>
-
-#include <zlib.h>
 
 namespace neap { inline namespace v0 { namespace io {
 
 /// The contents of a file, decompressed if it is gzip. Fails with one line that names the file: missing, unreadable,
 /// damaged, cut off, or larger than `most` bytes when decompressed.
-inline result<std::string> read_file(std::string const& path, bytes_t most = bytes_t{1} << 30) {
-  errno = 0;
-  gzFile file = ::gzopen(path.c_str(), "rb");
-  if (!file) return failure{path + ": cannot be opened: " + std::strerror(errno ? errno : ENOMEM)};
-  ::gzbuffer(file, 1 << 18);
-  std::string text;
-  std::string block(1 << 18, '\0');
-  for (;;) {
-    int const n = ::gzread(file, block.data(), static_cast<unsigned>(block.size()));
-    if (n < 0) {
-      int code = 0;
-      std::string why = ::gzerror(file, &code);
-      if (code == Z_ERRNO) why = std::strerror(errno);
-      ::gzclose(file);
-      return failure{path + ": cannot be read: " + why};
-    }
-    if (n == 0) break;
-    text.append(block.data(), static_cast<std::size_t>(n));
-    if (static_cast<bytes_t>(text.size()) > most) {
-      ::gzclose(file);
-      return failure{path + ": larger than " + std::to_string(most) + " bytes"};
-    }
-  }
-  if (::gzclose(file) != Z_OK) return failure{path + ": the compressed data ends too early"};
-  return text;
-}
+result<std::string> read_file(std::string const& path, bytes_t most = bytes_t{1} << 30);
 
 }}}  // namespace neap::v0::io
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/import/impl/file.ipp>
+#endif

@@ -6,35 +6,22 @@
 #include <neap/core/tensor_type.hpp>
 #include <neap/core/units.hpp>
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <exception>
 #include <initializer_list>
-#include <limits>
 #include <string>
 #include <string_view>
-#include <unordered_set>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
 namespace neap { inline namespace v0 { namespace io {
 
 /// A text as part of a message of one line: control characters give way to "?", and long texts to their beginning.
-inline std::string in_line(std::string_view text, std::size_t most = 200) {
-  std::string line(text.substr(0, most));
-  for (auto& c : line)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return text.size() > most ? line + "..." : line;
-}
+std::string in_line(std::string_view text, std::size_t most = 200);
 
 /// What an exception says, as the message of a reader: one line that begins with the file.
-inline failure refusal(std::string const& file, std::exception const& why) {
-  std::string const what = in_line(why.what(), 900);
-  return {what.starts_with(in_line(file)) ? what : file + ": " + what};
-}
+failure refusal(std::string const& file, std::exception const& why);
 
 /// A place in a document, which is there longer, as the name of its file is. Accessors throw neap::error with the place
 /// where the document is not as they say; readers of whole files turn that into a result. A place is put into words only
@@ -44,15 +31,7 @@ class json_place {
   json_place(nlohmann::json const& document, std::string const& file) : j_(&document), file_(&file) {}
   json_place(nlohmann::json const& document, std::string&& file) = delete;
 
-  [[noreturn]] void fail(std::string const& what) const {
-    std::string where = *file_ + ": ";
-    for (std::size_t i = 0; i < depth_; ++i) {
-      auto const& s = path_[i];
-      if (s.member) (where += i > 0 ? "." : "") += *s.member;
-      else where += "[" + std::to_string(s.row) + "]";
-    }
-    throw error(where + (depth_ > 0 ? ": " : "") + in_line(what, 500));
-  }
+  [[noreturn]] void fail(std::string const& what) const;
   void require(bool ok, char const* what) const {
     if (!ok) fail(what);
   }
@@ -62,12 +41,7 @@ class json_place {
   bool is_string() const { return j_->is_string(); }
   bool has(char const* key) const { return j_->is_object() && j_->contains(key); }
   /// A member that must be there.
-  json_place operator[](char const* key) const {
-    require(j_->is_object(), "must be an object");
-    auto const at = j_->find(key);
-    if (at == j_->end()) fail(std::string("lacks \"") + key + "\"");
-    return {*this, *at, {&at.key(), 0}};
-  }
+  json_place operator[](char const* key) const;
   /// A row of a list, which must have so many.
   json_place operator[](std::size_t i) const {
     if (i >= size()) fail("must have at least " + std::to_string(i + 1) + " rows");
@@ -86,30 +60,13 @@ class json_place {
   std::string text_or(char const* key, std::string const& otherwise) const {
     return has(key) ? (*this)[key].text() : otherwise;
   }
-  std::int64_t integer(std::int64_t least = INT64_MIN, std::int64_t most = INT64_MAX) const {
-    bool const fits = j_->is_number_integer() && !(j_->is_number_unsigned() && j_->get<std::uint64_t>() > INT64_MAX);
-    if (!fits || j_->get<std::int64_t>() < least || j_->get<std::int64_t>() > most)
-      fail("must be an integer" + range(least, most));
-    return j_->get<std::int64_t>();
-  }
+  std::int64_t integer(std::int64_t least = INT64_MIN, std::int64_t most = INT64_MAX) const;
   /// A finite number, with the sign of its zero.
-  double exact_number(double least = -1.7e308) const {
-    if (!j_->is_number() || !std::isfinite(j_->get<double>()) || j_->get<double>() < least)
-      fail(least > -1e300 ? "must be a number of at least " + plain(least) : "must be a finite number");
-    return j_->get<double>();
-  }
+  double exact_number(double least = -1.7e308) const;
   /// A finite number; -0 is 0.
   double number(double least = -1.7e308) const { return exact_number(least) + 0.0; }
   /// Any number there is: exact, or one of the texts inf, -inf, nan, -nan.
-  double any_number() const {
-    if (!is_string()) return exact_number();
-    for (double sign : {1.0, -1.0}) {
-      std::string const minus = sign < 0 ? "-" : "";
-      if (text() == minus + "inf") return sign * std::numeric_limits<double>::infinity();
-      if (text() == minus + "nan") return std::copysign(std::numeric_limits<double>::quiet_NaN(), sign);
-    }
-    fail("must be a number, or one of inf, -inf, nan, -nan");
-  }
+  double any_number() const;
   double number_or(char const* key, double otherwise, double least = -1.7e308) const {
     return has(key) ? (*this)[key].number(least) : otherwise;
   }
@@ -118,68 +75,28 @@ class json_place {
     return j_->get<bool>();
   }
   /// A list of at most 8 integers.
-  extents axes(std::int64_t least) const {
-    if (size() > max_rank) fail("must be a list of at most 8 integers");
-    extents e;
-    for (std::size_t i = 0; i < size(); ++i) e.push_back((*this)[i].integer(least));
-    return e;
-  }
+  extents axes(std::int64_t least) const;
   /// A size in bytes: at most 2^56, and with `total`, which it is added to, at most 2^60 in all.
-  bytes_t bytes(bytes_t& total) const {
-    auto const b = integer(0, bytes_t{1} << 56);
-    total += b;
-    if (total > bytes_t{1} << 60) fail("the sizes add up to more than 2^60 bytes");
-    return b;
-  }
+  bytes_t bytes(bytes_t& total) const;
   /// An amount of work, none where it is not said: operations or bytes, at most 1e30, so that times stay finite.
-  double work(char const* key) const {
-    auto const w = number_or(key, 0, 0);
-    if (w > 1e30) (*this)[key].fail("must be at most 1e30");
-    return w;
-  }
+  double work(char const* key) const;
   /// A time in microseconds, at most a million years, in seconds.
-  double microseconds() const {
-    auto const t = number(0);
-    if (t > 3.2e19) fail("must be at most 3.2e19");
-    return t * 1e-6;
-  }
+  double microseconds() const;
   nlohmann::json const& raw() const { return *j_; }
   /// The members of an object but those named and those that say nothing (null, empty), as one text: equal for equal
   /// members in whatever order they come. Empty if there are none.
-  std::string other_members(std::initializer_list<std::string_view> named) const {
-    require(j_->is_object(), "must be an object");
-    nlohmann::json others = nlohmann::json::object();
-    for (auto const& [key, value] : j_->items())
-      if (!value.empty() && std::find(named.begin(), named.end(), key) == named.end()) others[key] = value;
-    return others.empty() ? std::string() : others.dump();
-  }
+  std::string other_members(std::initializer_list<std::string_view> named) const;
 
  private:
-  static std::string plain(double x) {
-    auto s = std::to_string(x);
-    s.erase(s.find_last_not_of('0') + 1);
-    if (s.ends_with('.')) s.pop_back();
-    return s;
-  }
-  static std::string range(std::int64_t least, std::int64_t most) {
-    if (most < least) return " that refers to something, and there is nothing";
-    if (most != INT64_MAX) return " from " + std::to_string(least) + " to " + std::to_string(most);
-    return least != INT64_MIN ? " of at least " + std::to_string(least) : std::string();
-  }
+  static std::string plain(double x);
+  static std::string range(std::int64_t least, std::int64_t most);
 
   struct step {
     std::string const* member;  // its name in the document; null: a row
     std::size_t row;
   };
   static constexpr std::size_t max_steps = 12;  // more than any format has
-  json_place(json_place const& from, nlohmann::json const& j, step s)
-      : j_(&j),
-        file_(from.file_),
-        depth_(from.depth_ + 1) {
-    if (from.depth_ == max_steps) from.fail("lies too deep in the document");
-    std::copy_n(from.path_.begin(), from.depth_, path_.begin());
-    path_[from.depth_] = s;
-  }
+  json_place(json_place const& from, nlohmann::json const& j, step s);
 
   nlohmann::json const* j_;
   std::string const* file_;
@@ -187,108 +104,12 @@ class json_place {
   std::array<step, max_steps> path_{};  // as far as depth_
 };
 
-namespace detail {
-
-/// The members of all objects of a document.
-inline std::size_t member_count(nlohmann::json const& j) {
-  if (!j.is_structured()) return 0;
-  std::size_t n = j.is_object() ? j.size() : 0;
-  for (auto const& x : j) n += member_count(x);
-  return n;
-}
-/// The member that an object of the text names twice. The parser keeps the last of them.
-inline std::string repeated_member(std::string const& text) {
-  std::vector<std::unordered_set<std::string>> names(66);
-  std::string repeated;
-  [[maybe_unused]] auto const again =
-      nlohmann::json::parse(text, [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& j) {
-        auto const level = static_cast<std::size_t>(std::clamp(depth, 0, 65));
-        if (event == nlohmann::json::parse_event_t::object_start && level < 65) names[level + 1].clear();
-        if (event == nlohmann::json::parse_event_t::key && !names[level].insert(j.get<std::string>()).second &&
-            repeated.empty())
-          repeated = j.get<std::string>();
-        return true;
-      });
-  return "an object has the member \"" + in_line(repeated) + "\" twice";
-}
-
-/// Finds the number of a text that no double holds, and its place: "nodes[12].flops: 1e400 is beyond every double".
-class number_finder {
- public:
-  std::string const& found() const { return found_; }
-
-  bool null() { return value(); }
-  bool boolean(bool) { return value(); }
-  bool number_integer(std::int64_t) { return value(); }
-  bool number_unsigned(std::uint64_t) { return value(); }
-  bool number_float(double, std::string const&) { return value(); }
-  bool string(std::string&) { return value(); }
-  bool binary(nlohmann::json::binary_t&) { return value(); }
-  bool start_object(std::size_t) { return value(), path_.push_back({{}, 0, false}), true; }
-  bool start_array(std::size_t) { return value(), path_.push_back({{}, 0, true}), true; }
-  bool key(std::string& k) { return path_.back().member = k, true; }
-  bool end_object() { return path_.pop_back(), true; }
-  bool end_array() { return path_.pop_back(), true; }
-  bool parse_error(std::size_t, std::string const& token, nlohmann::json::exception const&) {
-    value();
-    for (std::size_t i = 0; i < path_.size(); ++i)
-      found_ += path_[i].is_list ? "[" + std::to_string(path_[i].rows - 1) + "]" : (i > 0 ? "." : "") + path_[i].member;
-    found_ += ": " + token + " is beyond every double";
-    return false;
-  }
-
- private:
-  struct step {
-    std::string member;
-    std::size_t rows;  // so far, of a list
-    bool is_list;
-  };
-  bool value() {
-    if (!path_.empty() && path_.back().is_list) ++path_.back().rows;
-    return true;
-  }
-  std::vector<step> path_;
-  std::string found_;
-};
-
-}  // namespace detail
-
 /// A document from text; fails with the file, and the byte where the text is not JSON or nests deeper than 64 levels, or
 /// the member that an object has twice.
-inline result<nlohmann::json> parse_json(std::string const& text, std::string const& file) {
-  if (auto const at = text.find('\0'); at != text.npos)  // the parser takes it for the end
-    return failure{file + ": byte " + std::to_string(at) + ": not JSON: a byte of zeros"};
-  int depth = 0;
-  bool quoted = false;
-  std::size_t members = 0;                         // a colon each
-  for (std::size_t i = 0; i < text.size(); ++i) {  // before anything is built from it
-    char const c = text[i];
-    if (quoted) {
-      if (c == '\\') ++i;
-      else if (c == '"') quoted = false;
-    } else if (c == '"') {
-      quoted = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > 64) return failure{file + ": byte " + std::to_string(i) + ": nested deeper than 64 levels"};
-    } else if (c == ']' || c == '}') {
-      --depth;
-    } else if (c == ':') {
-      ++members;
-    }
-  }
-  try {
-    auto document = nlohmann::json::parse(text);
-    if (detail::member_count(document) != members) return failure{file + ": " + detail::repeated_member(text)};
-    return document;
-  } catch (nlohmann::json::parse_error const& e) {
-    std::string_view what = e.what();
-    if (auto const at = what.find("syntax error"); at != what.npos) what.remove_prefix(at);
-    return failure{file + ": byte " + std::to_string(e.byte) + ": not JSON: " + in_line(what)};
-  } catch (nlohmann::json::out_of_range const&) {
-    detail::number_finder where;
-    [[maybe_unused]] bool const all = nlohmann::json::sax_parse(text, &where);
-    return failure{file + ": " + in_line(where.found(), 500)};
-  } catch (nlohmann::json::exception const& e) { return failure{file + ": not JSON: " + in_line(e.what())}; }
-}
+result<nlohmann::json> parse_json(std::string const& text, std::string const& file);
 
 }}}  // namespace neap::v0::io
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/import/impl/json.ipp>
+#endif

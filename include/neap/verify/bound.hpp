@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap { inline namespace v0 { namespace detail::verifying {
+namespace neap { inline namespace v0 { namespace detail::plan_check {
 
 inline bytes_t rounded(bytes_t n, bytes_t to) { return (n + to - 1) / to * to; }
 
@@ -100,4 +100,4 @@ class peak_bound_check {
   bytes_t resident_ = 0;
 };
 
-}}}  // namespace neap::v0::detail::verifying
+}}}  // namespace neap::v0::detail::plan_check

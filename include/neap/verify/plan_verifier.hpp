@@ -5,10 +5,10 @@
 //   if (auto v = verify_plan(original, p, cost); !v) std::puts(v.message().c_str());
 //
 // What it establishes: the planned graph computes every kept value from the same sources by the same operators with
-// the same random keys, every in-place update exactly once (computes.hpp), and breaks no pin of the original
+// the same random keys, every in-place update exactly once (equivalence.hpp), and breaks no pin of the original
 // (pins.hpp); no step reads what is not there yet,
 // overwritten, in flight or freed, no two living buffers share a byte, and peak, arena and resident bytes are those of
-// its steps and buffers; every time follows from how long ops take, streams and waits (runs.hpp); the lower bound is
+// its steps and buffers; every time follows from how long ops take, streams and waits (execution.hpp); the lower bound is
 // that of the original (bound.hpp). How long an op takes is judged too if the caller says what it should: a cost model
 // is the maker's choice, and plan files tell theirs (durations.hpp). Otherwise it is the plan's word.
 //
@@ -28,42 +28,24 @@
 // or factors out, c (a + b) for c a + c b, the sign of a 0 may be another than in the original.
 #pragma once
 
-#include <neap/verify/computes.hpp>
+#include <neap/core/sip_hash.hpp>
+#include <neap/plan/plan.hpp>
 #include <neap/verify/durations.hpp>
-#include <neap/verify/pins.hpp>
-#include <neap/verify/runs.hpp>
 #include <neap/verify/violation.hpp>
 
 #include <concepts>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace neap { inline namespace v0 {
 
-namespace detail::verifying {
-
-template <class G>
-verification verify_plan(G const& original, plan<G> const& p, std::span<seconds_t const> seconds, bytes_t limit,
-                         hash_key secret) {
-  verification out;
-  if (p.original != original.digest())
-    out.add({violation_kind::other_original, no_id, nothing<op_id>, nothing<storage_id>,
-             "the plan was made for another graph"});
-  bool const rewritten = check_what_is_computed(original, p.graph, secret, out);
-  pin_check(original, p.graph, out)();
-  plan_parts const parts{p.graph,   original,     p.steps,          p.buffers,     p.waits,
-                         p.options, p.peak_bytes, p.resident_bytes, p.arena_bytes, p.lower_bound_bytes,
-                         p.latency, rewritten,    seconds};
-  run_check(parts, out)();
-  if (p.arena_bytes > limit)
-    out.add({violation_kind::over_budget, no_id, nothing<op_id>, nothing<storage_id>,
-             "the arena takes " + std::to_string(p.arena_bytes) + " bytes, the limit is " + std::to_string(limit)});
-  return out;
-}
-
-}  // namespace detail::verifying
+namespace detail::plan_check {
+/// The verdict on steps of a planned graph that were made for a graph with the digest `made_for`. `seconds`: of each op of
+/// that graph; empty: as long as the steps take.
+verification verify_plan(op_graph const& original, op_graph const& planned, digest made_for, placed_steps const& p,
+                         std::span<seconds_t const> seconds, bytes_t limit, hash_key secret);
+}  // namespace detail::plan_check
 
 /// All that is wrong with a plan for `original`, and with its fitting into `limit` bytes. Works for any plan, however
 /// broken, whose graph's own tables are sound. `secret` is drawn anew for each call; a given one makes the call
@@ -74,7 +56,7 @@ template <class G>
   requires std::derived_from<G, op_graph>
 verification verify_plan(G const& original, plan<G> const& p, bytes_t limit = INT64_MAX,
                          hash_key secret = hash_key::drawn()) {
-  return detail::verifying::verify_plan(original, p, {}, limit, secret);
+  return detail::plan_check::verify_plan(original, p.graph, p.original, p, {}, limit, secret);
 }
 /// The same, with `seconds_of(graph, op)` saying how long each op of the plan takes.
 template <class G, class Durations>
@@ -84,7 +66,11 @@ verification verify_plan(G const& original, plan<G> const& p, Durations const& s
   std::vector<seconds_t> seconds;
   seconds.reserve(p.graph.op_count());
   for (auto o : p.graph.ops()) seconds.push_back(seconds_of(p.graph, o));
-  return detail::verifying::verify_plan(original, p, seconds, limit, secret);
+  return detail::plan_check::verify_plan(original, p.graph, p.original, p, seconds, limit, secret);
 }
 
 }}  // namespace neap::v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/verify/impl/plan_verifier.ipp>
+#endif

@@ -26,11 +26,11 @@
 #include <utility>
 #include <vector>
 
-namespace neap { inline namespace v0 { namespace detail::verifying {
+namespace neap { inline namespace v0 { namespace detail::plan_check {
 
 class rewritten {
  public:
-  rewritten(op_graph const& original, numbers const& was, op_graph const& g, numbers const& now)
+  rewritten(op_graph const& original, value_numbering const& was, op_graph const& g, value_numbering const& now)
       : original_(original),
         was_(was),
         g_(g),
@@ -94,7 +94,7 @@ class rewritten {
 
   /// What an op is called with its other attributes, what it makes, and of what types; and which op of the original it is,
   /// for what as_strided means depends on layouts.
-  static digest called(op_graph const& g, numbers const& n, op_id o) {
+  static digest called(op_graph const& g, value_numbering const& n, op_id o) {
     sip_hash d(n.key);
     d.mix(n.plain[o]).mix(n.types[o]).mix(index(g.origin(o)));
     for (auto v : g.inputs(o)) with_type(d, g.type(v));
@@ -129,7 +129,7 @@ class rewritten {
   /// Values whose numbers the other graph has too.
   class common final : public given_values {
    public:
-    common(rewritten const& all, op_graph const& g, numbers const& n, number_list const& other, value_id asked,
+    common(rewritten const& all, op_graph const& g, value_numbering const& n, number_list const& other, value_id asked,
            int depth, bool with_shown)
         : all_(all),
           g_(g),
@@ -158,7 +158,7 @@ class rewritten {
    private:
     rewritten const& all_;
     op_graph const& g_;
-    numbers const& n_;
+    value_numbering const& n_;
     number_list const& other_;
     value_id asked_;
     int depth_;
@@ -204,9 +204,9 @@ class rewritten {
   static constexpr std::int64_t max_elements = 20'000'000;
 
   op_graph const& original_;
-  numbers const& was_;
+  value_numbering const& was_;
   op_graph const& g_;
-  numbers const& now_;
+  value_numbering const& now_;
   std::optional<field_secret> secret_;  // once there is something to compare
   std::size_t numbered_ = 0, learned_ = 0;
   number_list originals_, planned_, shown_, pinned_;
@@ -218,4 +218,4 @@ class rewritten {
   bool any_ = false;
 };
 
-}}}  // namespace neap::v0::detail::verifying
+}}}  // namespace neap::v0::detail::plan_check

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace neap { inline namespace v0 { namespace detail::verifying {
+namespace neap { inline namespace v0 { namespace detail::plan_check {
 
 /// Where a view lies, and what it is a view of; where each begins in the whole, if it is a piece of one.
 struct shown_value {
@@ -116,8 +116,8 @@ inline value_id lies_in_storage_of(op_graph const& g, op_id o, std::size_t j) {
 /// Whether what an op's views show depends on where its arguments lie. All other operators of neap's name the places.
 inline bool looks_at_addresses(op_graph const& g, op_id o) { return g.as<op::opaque>(o) || g.as<op::as_strided>(o); }
 /// Whether the views that an op makes show what those of the original's op do, which it is a copy of.
-inline bool shows_the_same(op_graph const& original, numbers const& was, op_id x, op_graph const& g, numbers const& now,
-                           op_id o) {
+inline bool shows_the_same(op_graph const& original, value_numbering const& was, op_id x, op_graph const& g,
+                           value_numbering const& now, op_id o) {
   if (!looks_at_addresses(g, o)) return true;
   for (std::size_t j = 0; j < g.outputs(o).size(); ++j) {
     auto const v = g.outputs(o)[j], w = original.outputs(x)[j];
@@ -153,8 +153,8 @@ inline bool shows_whole_storage(op_graph const& g, value_id v) {
 /// Whether an op that writes over an argument finds there, byte for byte, what the original's op does, which it is a copy
 /// of: the same elements at the same places of a storage of the same size, and beside them the same bytes, which what it
 /// leaves still shows. The arguments themselves have been compared.
-inline bool writes_over_the_same(op_graph const& original, numbers const& was, op_id x, op_graph const& g,
-                                 numbers const& now, op_id o) {
+inline bool writes_over_the_same(op_graph const& original, value_numbering const& was, op_id x, op_graph const& g,
+                                 value_numbering const& now, op_id o) {
   for (std::size_t j = 0; j < g.outputs(o).size(); ++j) {
     auto const& r = g.record(g.outputs(o)[j]);
     if (r.of < 0 || r.alias == alias_kind::view) continue;
@@ -174,4 +174,4 @@ inline bool writes_over_the_same(op_graph const& original, numbers const& was, o
   return true;
 }
 
-}}}  // namespace neap::v0::detail::verifying
+}}}  // namespace neap::v0::detail::plan_check

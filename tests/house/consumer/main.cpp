@@ -4,10 +4,14 @@
 #error "neap's umbrella lets <fcntl.h> or <sys/file.h> through"
 #endif
 
+#include <neap/import/graph_file.hpp>
+
 #include <cstdio>
 
-// A planned training step runs: headers, kernels and what they link to are all there.
-int main() {
+// A planned training step runs: headers, kernels and what they link to are all there. This program is no graph file.
+int main(int, char** arguments) {
+  if (auto const g = neap::io::read_graph(arguments[0])) return 1;
+  else std::puts(g.message().c_str());
   neap::nn::linear model(8, 4);
   std::pair const batch{neap::tensor::randn({16, 8}, 1), neap::tensor::randn({16, 4}, 2)};
   auto const step = neap::training_step(model, batch, neap::mse{}, neap::sgd{.rate = 0.1});

@@ -1,45 +1,25 @@
-// The second half of the verifier: order, versions, times, waits, places, and the figures that a plan claims. A walk over
-// the steps that trusts nothing but the graph's ops, values and layouts.
+// The bodies of <neap/verify/execution.hpp>.
 #pragma once
 
+#include <neap/verify/execution.hpp>
+
 #include <neap/core/csr.hpp>
-#include <neap/plan/plan.hpp>
+#include <neap/core/separate_compilation.hpp>
 #include <neap/verify/bound.hpp>
-#include <neap/verify/computes.hpp>
-#include <neap/verify/violation.hpp>
+#include <neap/verify/equivalence.hpp>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <map>
-#include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
-namespace neap { inline namespace v0 { namespace detail::verifying {
+namespace neap { inline namespace v0 { namespace detail { namespace plan_check {
 
-inline bool before(seconds_t a, seconds_t b) { return a < b - 1e-9 * std::abs(b) - 1e-15; }
-inline bool differ(seconds_t a, seconds_t b) { return before(a, b) || before(b, a); }
-
-/// A plan without its type: what the checks below read.
-struct plan_parts {
-  op_graph const& g;
-  op_graph const& original;
-  std::vector<plan_step> const& steps;
-  std::vector<plan_buffer> const& buffers;
-  std::vector<transfer_wait> const& waits;
-  memory_options options;
-  bytes_t peak, resident, arena, bound;
-  seconds_t latency;
-  bool rewritten;                      // some values are computed otherwise than in the original
-  std::span<seconds_t const> seconds;  // of each op of g; empty: as long as the plan's steps take
-};
-
-class run_check {
+class execution_check {
  public:
-  run_check(plan_parts const& p, verification& out)
+  execution_check(plan_parts const& p, verification& out)
       : p_(p),
         g_(p.g),
         out_(out),
@@ -509,4 +489,9 @@ class run_check {
   table<storage_id, std::array<std::uint32_t, 2>> in_flight_;  // the last transfers that touch it
 };
 
-}}}  // namespace neap::v0::detail::verifying
+NEAP_FUNC void check_execution(plan_parts const& p, verification& out) {
+  execution_check check(p, out);
+  check();
+}
+
+}}}}  // namespace neap::v0::detail::plan_check

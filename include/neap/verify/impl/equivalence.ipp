@@ -1,23 +1,23 @@
-// The first half of the verifier: does the planned graph compute what the original computes, each update once?
+// The bodies of <neap/verify/equivalence.hpp>.
 #pragma once
 
-#include <neap/verify/pieces.hpp>
+#include <neap/verify/equivalence.hpp>
+
+#include <neap/core/separate_compilation.hpp>
 #include <neap/verify/rewritten.hpp>
 #include <neap/verify/value_numbers.hpp>
 #include <neap/verify/views.hpp>
-#include <neap/verify/violation.hpp>
 #include <neap/verify/whole_program.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
-namespace neap { inline namespace v0 { namespace detail::verifying {
+namespace neap { inline namespace v0 { namespace detail { namespace plan_check {
 
-inline std::string describe(op_graph const& g, op_id o) {
+NEAP_FUNC std::string describe(op_graph const& g, op_id o) {
   std::string s = "op " + std::to_string(index(o)) + " (";
   auto const* x = g.as<op::opaque>(o);
   s += x ? g.text(x->target) : g.facets(o).name;
@@ -26,7 +26,7 @@ inline std::string describe(op_graph const& g, op_id o) {
 }
 
 /// Whether the arguments of an op are those of an op of the original, whatever way they are computed.
-inline bool same_arguments(op_graph const& original, op_id x, op_graph const& g, op_id o, rewritten& rewrites) {
+NEAP_FUNC bool same_arguments(op_graph const& original, op_id x, op_graph const& g, op_id o, rewritten& rewrites) {
   auto const a = g.inputs(o), b = original.inputs(x);
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i)
@@ -37,7 +37,7 @@ inline bool same_arguments(op_graph const& original, op_id x, op_graph const& g,
 /// The comparison of a graph with the original, value by value. `was`: the original's numbers.
 class value_check {
  public:
-  value_check(op_graph const& original, numbers const& was, op_graph const& g, hash_key key, verification& out)
+  value_check(op_graph const& original, value_numbering const& was, op_graph const& g, hash_key key, verification& out)
       : original_(original),
         was_(was),
         g_(g),
@@ -330,7 +330,7 @@ class value_check {
   }
 
   op_graph const& original_;
-  numbers const& was_;
+  value_numbering const& was_;
   op_graph const& g_;
   verification& out_;
   std::vector<op_id> first_of_;                    // ops of the original by origin: the first one
@@ -341,22 +341,19 @@ class value_check {
   bool any_pins_;
   bool original_fuses_ = false;
   bool otherwise_ = false;  // ops are fused that are not fused in the original, or the other way round
-  numbers now_;
+  value_numbering now_;
   rewritten rewrites_;
   pieces cut_;
 };
 
 /// Compares a graph with another one, value by value; whether some of it is computed otherwise.
-inline bool check_values(op_graph const& original, op_graph const& g, hash_key key, verification& out) {
-  numbers was(original, key);
+NEAP_FUNC bool check_values(op_graph const& original, op_graph const& g, hash_key key, verification& out) {
+  value_numbering was(original, key);
   for (auto o : was.order) was.add(original, o);
   return value_check(original, was, g, key, out)();
 }
 
-/// Compares the planned graph with the original; whether some of it is computed otherwise. Where parts are not those of the
-/// original's ops, they may be those of what rules have made of it: then by way of that program (whole_program.hpp).
-/// O((ops + edges) log ops), and what evaluating rewritten pieces costs.
-inline bool check_what_is_computed(op_graph const& original, op_graph const& g, hash_key key, verification& out) {
+NEAP_FUNC bool check_what_is_computed(op_graph const& original, op_graph const& g, hash_key key, verification& out) {
   bool const needed = runs_parts_of_others(original, g);  // else there is a good chance that that way is not
   verification direct;
   bool const rewritten = !needed && check_values(original, g, key, direct);
@@ -365,9 +362,8 @@ inline bool check_what_is_computed(op_graph const& original, op_graph const& g, 
   if (needed || (!direct.ok() && g.runs_in_parts())) order = data_order(g);
   bool more = !order.empty() && order.size() == g.op_count();
   for (int choice = 0; more && choice < 24; ++choice) {
-    whole_program made(original, g, choice);
-    auto const whole = made.build(order);
-    more = made.has_more_choices();
+    auto const [whole, has_more_choices] = whole_program_of(original, g, order, choice);
+    more = has_more_choices;
     if (!whole) continue;
     verification of_whole, found;
     check_values(original, *whole, key, of_whole);
@@ -385,4 +381,4 @@ inline bool check_what_is_computed(op_graph const& original, op_graph const& g, 
   return rewritten;
 }
 
-}}}  // namespace neap::v0::detail::verifying
+}}}}  // namespace neap::v0::detail::plan_check
