@@ -10,7 +10,6 @@
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/mutate/build_edit.hpp>
-#include <neap/mutate/gap.hpp>
 
 #include <optional>
 #include <utility>
@@ -28,66 +27,16 @@ class replay_builder {
  public:
   /// `order` is one in which the graph can run: what no command ran runs at the end, in this order.
   /// `may_run_again` has a flag for each op.
-  replay_builder(op_graph const& g, schedule const& order, plain_vector<bool> const& may_run_again)
-      : g_(g),
-        order_(order),
-        may_run_again_(may_run_again),
-        there_(g.value_count(), false),
-        has_run_(g.op_count(), false),
-        now_(g.value_count()) {
-    if (g.has_updates()) written_.assign(g.storage_count(), 0);
-    for (auto v : g.values()) {
-      now_[v] = v;
-      there_[index(v)] = g.producer(v) == nothing<op_id>;
-    }
-    values_.build(g.storage_count(), [&](auto&& pair) {
-      for (auto v : g.values()) pair(g.storage(v), v);
-    });
-    out_.order.order.reserve(order.size() + order.size() / 2);
-  }
+  replay_builder(op_graph const& g, schedule const& order, plain_vector<bool> const& may_run_again);
 
   /// The op has run, and its results are there. False if that cannot be: an op would run again that must not, or would
   /// read what has been overwritten; nothing is built then.
-  bool run(op_id wanted) {
-    if (failed_) return false;
-    open_.push_back(wanted);
-    while (!open_.empty() && !failed_) {
-      auto const o = open_.back();
-      if (has_run_[index(o)] && is_there(o)) {
-        open_.pop_back();
-        continue;
-      }
-      auto const depth = open_.size();
-      for (auto v : g_.inputs(o))
-        if (!there_[index(v)]) {
-          failed_ = failed_ || g_.producer(v) == nothing<op_id>;  // a source that was overwritten
-          open_.push_back(g_.producer(v));
-        }
-      if (!has_run_[index(o)])
-        for (auto before : g_.order_after(o))
-          if (!has_run_[index(before)]) open_.push_back(before);
-      if (open_.size() > depth) continue;
-      if (has_run_[index(o)]) run_again(o);
-      else run_first(o);
-      open_.pop_back();
-    }
-    return !failed_;
-  }
+  bool run(op_id wanted);
   /// The same, and with it the views of what it makes that have not run yet: at the end what they look at may be gone.
-  bool run_with_views(op_id wanted) {
-    if (!run(wanted)) return false;
-    for (auto v : g_.outputs(wanted))
-      for (auto const& u : g_.uses(v))
-        if (flow::is_view(g_, u.op) && !has_run_[index(u.op)] && is_ready(u.op) && !run_with_views(u.op)) return false;
-    return true;
-  }
+  bool run_with_views(op_id wanted);
   /// Whether all have run that must run before an op, beyond those that make what it reads: one that overwrites waits for
   /// the readers.
-  bool is_ready(op_id o) const {
-    for (auto before : g_.order_after(o))
-      if (!has_run_[index(before)]) return false;
-    return true;
-  }
+  bool is_ready(op_id o) const;
   bool has_run(op_id o) const { return has_run_[index(o)]; }
 
   /// Who reads the storage from now on has it made again. For storages of droppable_storages().
@@ -97,29 +46,12 @@ class replay_builder {
 
   /// What the storage holds is copied out; it is there until it is forgotten. Nothing where it is not there. For storages
   /// that can_leave().
-  void store(storage_id s) {
-    auto const whole = g_.record(s).first;
-    if (failed_ || !there_[index(whole)]) return;
-    away_.resize(g_.storage_count(), nothing<value_id>);
-    away_[index(s)] = add_transfer(graph_edit::kind::store, whole, now_[whole]);
-  }
+  void store(storage_id s);
   /// Who reads the storage from now on reads what was copied out.
-  void load(storage_id s) {
-    if (failed_ || !is_away(s)) return;
-    auto const whole = g_.record(s).first;
-    forget(s);
-    now_[whole] = add_transfer(graph_edit::kind::load, whole, away_[index(s)]);
-    there_[index(whole)] = true;
-  }
+  void load(storage_id s);
 
   /// The order in which the graph's ops run first, and the edit of the graph in that order; nothing if that cannot be.
-  std::optional<replayed> edit() && {
-    for (auto o : order_)
-      if (!has_run_[index(o)] && !run(o)) return std::nullopt;
-    if (failed_) return std::nullopt;
-    remove_dead(g_, out_.edit, std::move(maybe_dead_));
-    return std::move(out_);
-  }
+  std::optional<replayed> edit() &&;
   /// The edited graph and its order.
   template <class G>
   std::optional<edited<G>> finish() && {
@@ -136,44 +68,11 @@ class replay_builder {
     maybe_dead_.push_back(next_run());
     return out_.edit.transfer(g_, what, whole, reads, here());
   }
-  bool is_there(op_id o) const {
-    for (auto v : g_.outputs(o))
-      if (!there_[index(v)]) return false;
-    return true;
-  }
-  void run_first(op_id o) {
-    for (auto v : g_.inputs(o))
-      if (now_[v] != v) out_.edit.read_instead(o, v, now_[v]);
-    has_run_[index(o)] = true;
-    out_.order.order.push_back(o);
-    for (auto v : g_.outputs(o)) {
-      there_[index(v)] = true;
-      if (g_.record(v).alias == alias_kind::update) written_[g_.storage(v)] = g_.record(v).version;
-    }
-    forget_overwritten(o);
-  }
+  bool is_there(op_id o) const;
+  void run_first(op_id o);
   /// What an op overwrites is there no more: who reads it later has it made again.
-  void forget_overwritten(op_id o) {
-    if (!g_.overwrites_any(o)) return;
-    for (auto v : g_.outputs(o))
-      if (auto const base = g_.overwrites(v); base != nothing<value_id>) forget(g_.storage(base));
-  }
-  void run_again(op_id o) {
-    failed_ = !may_run_again_[index(o)];
-    if (!written_.empty())
-      for (auto v : g_.inputs(o)) failed_ = failed_ || g_.record(v).version < written_[g_.storage(v)];
-    if (failed_) return;
-    maybe_dead_.push_back(o), maybe_dead_.push_back(next_run());
-    auto made = out_.edit.run_again(g_, o, here());
-    for (auto v : g_.inputs(o)) out_.edit.reads.push_back(now_[v]);
-    for (auto v : g_.outputs(o)) {
-      auto const copy = std::exchange(made, id_at<value_id>(index(made) + 1));
-      if (there_[index(v)]) continue;  // who reads this one goes on with what is there
-      there_[index(v)] = true;
-      now_[v] = copy;
-    }
-    forget_overwritten(o);
-  }
+  void forget_overwritten(op_id o);
+  void run_again(op_id o);
 
   op_graph const& g_;
   schedule const& order_;
@@ -191,14 +90,10 @@ class replay_builder {
 };
 
 /// Storages that a replay may forget: an op makes them that may run again, no op overwrites them, they are not kept.
-inline plain_vector<bool> droppable_storages(op_graph const& g, plain_vector<bool> const& may_run_again) {
-  auto const movable = detail::movable_storages(g);
-  plain_vector<bool> may(g.storage_count(), false);
-  for (auto s : g.storages()) {
-    auto const maker = g.producer(g.record(s).first);
-    may[index(s)] = movable[index(s)] && maker != nothing<op_id> && may_run_again[index(maker)];
-  }
-  return may;
-}
+plain_vector<bool> droppable_storages(op_graph const& g, plain_vector<bool> const& may_run_again);
 
 }}  // namespace neap::v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/mutate/impl/replay.ipp>
+#endif

@@ -23,11 +23,16 @@
 #include <neap/mutate/impl/fission_region.ipp>
 #include <neap/mutate/impl/fission_sweep.ipp>
 #include <neap/mutate/impl/gap.ipp>
+#include <neap/mutate/impl/lift.ipp>
 #include <neap/mutate/impl/offload.ipp>
 #include <neap/mutate/impl/places_alike.ipp>
 #include <neap/mutate/impl/recompute_ground.ipp>
 #include <neap/mutate/impl/recompute_stretch.ipp>
+#include <neap/mutate/impl/replay.ipp>
 #include <neap/mutate/impl/replay_facts.ipp>
+#include <neap/mutate/impl/rewrite.ipp>
+#include <neap/mutate/impl/undo.ipp>
+#include <neap/mutate/impl/window_facts.ipp>
 #include <neap/optimize/impl/fission_seeds.ipp>
 #include <neap/optimize/impl/held_at_peak.ipp>
 #include <neap/optimize/impl/optimize.ipp>
