@@ -26,7 +26,7 @@ endforeach()
 file(WRITE ${SCRATCH}/module.modulemap "${map}}\n")
 
 set(warnings -Wall -Wextra -Wpedantic -Wshadow -Werror)
-execute_process(COMMAND ${CLANG} @${OPTIONS} ${warnings} -DNEAP_ONE_FILE -ferror-limit=0 -fno-caret-diagnostics
+execute_process(COMMAND ${CLANG} @${OPTIONS} ${warnings} -ferror-limit=0 -fno-caret-diagnostics
   -fmodules -fmodules-cache-path=${SCRATCH}/cache -fmodule-name=neap
   -Xclang -fmodules-local-submodule-visibility -Xclang -emit-module -x c++ ${SCRATCH}/module.modulemap
   -c -o ${SCRATCH}/neap.pcm OUTPUT_VARIABLE said ERROR_VARIABLE said)

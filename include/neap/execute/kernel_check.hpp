@@ -61,7 +61,6 @@ struct own_kernel_rows<Backend, type_list<Op...>> {
 template <class Backend, class Ops>
 kernel_function<Backend> kernel_in(op_graph const& g, op_id o) {
   if constexpr (std::is_same_v<Backend, host_backend>) {
-    computes<Ops>();
     return host_kernel(g.facets(o));
   } else if constexpr (has_standard_kernels<Backend>) {
     if (int const row = g.facets(o).standard_row; row >= 0)

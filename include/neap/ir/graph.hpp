@@ -114,7 +114,7 @@ namespace detail {
 /// The operator struct if x is an Op, else nullptr. (For an empty Op: a valid pointer to one.)
 template <class Op>
 Op const* as_operator(operator_view x) {
-  if constexpr (kernels_by_operator && is_standard<Op>) {  // without a word that would compile its kernel
+  if constexpr (is_standard<Op>) {  // by its row: its facets would compile its kernel
     if (x.facets->standard_row != standard_row<Op>) return nullptr;
   } else {
     if (x.facets != &facets_of<Op>) return nullptr;

@@ -32,7 +32,6 @@
 #include <neap/core/digest.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/id.hpp>
-#include <neap/core/one_file.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/core/tensor_ref.hpp>
@@ -595,11 +594,12 @@ template <class Op>
   requires requires { Op::precision; }
 constexpr precision_rule precision_v<Op> = Op::precision;
 
-/// Whether standard operators bring their kernels as others do (core/one_file.hpp).
-#if defined(NEAP_ONE_FILE)
-inline constexpr bool kernels_by_operator = true;
-#else
+/// Whether the facets of standard operators have their kernels, as those of other operators: in header-only programs,
+/// which compile the operators that they can reach. Compiled apart, neap/src/kernels.hpp has a table of all kernels.
+#if defined(NEAP_SEPARATE_COMPILATION)
 inline constexpr bool kernels_by_operator = false;
+#else
+inline constexpr bool kernels_by_operator = true;
 #endif
 
 /// Throws neap::error for what a program's own operator says of outputs, inputs and axes that it has not.
@@ -609,7 +609,12 @@ void check_rules(shape_context const& c, void (*relate)(void const*, dim_context
 template <class Op>
 struct facet_functions {
   static bool is_elementwise(void const* op) { return operator_at<Op>(op).is_elementwise(); }
+#if defined(__CUDACC__) && !defined(NEAP_SEPARATE_COMPILATION)
+  static kernel_function<host_backend>
+  kernel();  // nvcc compiles no kernel of the host: a .cpp file of the program has it
+#else
   static kernel_function<host_backend> kernel() { return kernel_or_null<host_backend, Op>(); }
+#endif
   static void construct(void* at) { ::new (at) Op{}; }
   static void infer(void const* op, shape_context& c) {
     operator_at<Op>(op).infer(c);
@@ -743,8 +748,8 @@ struct extended<type_list<Op...>, More...> {
 template <class Set, class... More>
 struct extend : detail::extended<typename Set::list, More...>::type {};
 
-/// The table of a graph over a set. In a program of one file graphs over the standard set begin without one, so that only
-/// those operators are compiled that the program can come to use.
+/// The table of a graph over a set. In header-only programs, graphs over the standard set begin without one, so that only
+/// the operators are compiled that the program can reach.
 template <class Set>
 constexpr operator_table table_of() {
   if constexpr (detail::kernels_by_operator && std::is_same_v<typename Set::list, op::standard_list>) return {};

@@ -24,7 +24,7 @@
 #include <neap/ir/operators/transfer.hpp>
 #include <neap/ir/operators/unary.hpp>
 #include <neap/ir/operators/update.hpp>
-#if defined(NEAP_ONE_FILE)  // operators bring their own kernels
+#if !defined(NEAP_SEPARATE_COMPILATION) && !defined(__CUDACC__)  // facets have kernels
 #include <neap/ir/operators/kernels/standard.hpp>
 #endif
 

@@ -1,10 +1,9 @@
 // The kernels of operators as function pointers: an operator's row in one table gives the standard ones, its facets give
 // any other's.
 //
-// Compiling all standard kernels takes longer than most programs. Where NEAP_SEPARATE_COMPILATION is defined they are compiled
-// in two files of the program (neap/src/kernels.hpp, neap/src/image_kernels.hpp). Without that name, each
-// source file that makes tensors, reads their data or runs a plan compiles the kernels, and files that only include this
-// one do not: the class below is a template for that reason alone. With NEAP_ONE_FILE (core/one_file.hpp) operators bring their own.
+// Compiling all standard kernels takes longer than most programs. Where NEAP_SEPARATE_COMPILATION is defined, two files of
+// the program compile them (neap/src/kernels.hpp, neap/src/image_kernels.hpp). Header-only, the facets of all operators
+// have kernels, and a program compiles those of the operators that it can reach.
 #pragma once
 
 #include <neap/backend/host.hpp>
@@ -13,12 +12,9 @@
 #include <neap/ir/operators/kernels/common.hpp>
 #include <neap/ir/operators/kernels/unary.hpp>
 #include <neap/ir/standard_operators.hpp>
-#if !defined(NEAP_SEPARATE_COMPILATION)
-#include <neap/ir/operators/kernels/standard.hpp>
-#endif
 
 #include <array>
-#include <type_traits>
+#include <span>
 
 namespace neap { inline namespace v0 {
 
@@ -31,28 +27,10 @@ struct kernel_rows<Backend, type_list<Op...>> {
   static constexpr std::array<kernel_function<Backend>, sizeof...(Op)> rows{kernel_or_null<Backend, Op>()...};
 };
 
-/// The kernels of the standard operators on the host, in the order of the set.
+#if defined(NEAP_SEPARATE_COMPILATION)
+/// The kernels of the standard operators on the host, in the order of the set (neap/src/kernels.hpp).
 std::span<kernel_function<host_backend> const> standard_kernels();
-
-/// Defines standard_kernels() where it is instantiated for standard_operators.
-template <class Ops>
-struct compile_standard_kernels {
-  [[gnu::used]] friend std::span<kernel_function<host_backend> const> standard_kernels() {
-    return kernel_rows<host_backend, typename Ops::list>::rows;
-  }
-};
-template <class>
-struct standard_operators_of {
-  using type = standard_operators;
-};
-
-/// Said in templates that programs instantiate: this program computes with tensors.
-template <class T>
-constexpr void computes() {
-#if !defined(NEAP_SEPARATE_COMPILATION) && !defined(NEAP_ONE_FILE)
-  (void)sizeof(compile_standard_kernels<typename standard_operators_of<T>::type>);
 #endif
-}
 
 }  // namespace detail
 

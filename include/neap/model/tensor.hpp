@@ -100,48 +100,45 @@ constexpr bool check_element() {
 
 }  // namespace detail
 
-/// Ways to make a tensor: tensor::zeros(...) and the like. Members of a template, so that a program that makes none, but
-/// plans graphs of others, compiles no kernels (model/kernels.hpp).
-template <class Tensor>
-class tensor_makers {
+class tensor {
   using place = std::source_location;
-  static void require_number(dtype t, double x, place at);
 
  public:
+  /// No tensor at all: for members that are set later.
+  tensor() = default;
+
+  // ------------------------------------------------------------------ ways to make one
+
   /// A tensor whose data come into being when first needed, as `first` says.
-  static Tensor lazy(tensor_type const& t, initialiser const& first = {}, role r = role::activation,
+  static tensor lazy(tensor_type const& t, initialiser const& first = {}, role r = role::activation,
                      place at = place::current());
-  static Tensor zeros(shape const& s, dtype t = dtype::f32, place at = place::current()) { return full(s, 0, t, at); }
-  static Tensor ones(shape const& s, dtype t = dtype::f32, place at = place::current()) { return full(s, 1, t, at); }
-  static Tensor full(shape const& s, double x, dtype t = dtype::f32, place at = place::current()) {
-    require_number(t, x, at);
-    return lazy({t, s}, initialiser::constant(x), role::activation, at);
+  static tensor zeros(neap::shape const& s, dtype t = dtype::f32, place at = place::current()) {
+    return full(s, 0, t, at);
   }
+  static tensor ones(neap::shape const& s, dtype t = dtype::f32, place at = place::current()) {
+    return full(s, 1, t, at);
+  }
+  /// Throws neap::error if the type cannot hold x.
+  static tensor full(neap::shape const& s, double x, dtype t = dtype::f32, place at = place::current());
   /// Normal numbers of mean 0 and deviation 1, from a seed.
-  static Tensor randn(shape const& s, std::uint64_t seed, dtype t = dtype::f32, place at = place::current()) {
+  static tensor randn(neap::shape const& s, std::uint64_t seed, dtype t = dtype::f32, place at = place::current()) {
     return lazy({t, s}, initialiser::normal(0, 1).with_seed(seed, 0), role::activation, at);
   }
   /// Numbers uniform in [0, 1), from a seed.
-  static Tensor rand(shape const& s, std::uint64_t seed, dtype t = dtype::f32, place at = place::current()) {
+  static tensor rand(neap::shape const& s, std::uint64_t seed, dtype t = dtype::f32, place at = place::current()) {
     return lazy({t, s}, initialiser::uniform(0, 1).with_seed(seed, 0), role::activation, at);
   }
   /// A copy of the elements, in row-major order. Throws neap::error if there are not as many as the shape needs.
   template <class T>
-  static Tensor from(std::vector<T> const& elements, shape const& s, place at = place::current());
+  static tensor from(std::vector<T> const& elements, neap::shape const& s, place at = place::current());
   template <class T>
-  static Tensor from(std::initializer_list<T> elements, shape const& s, place at = place::current()) {
+  static tensor from(std::initializer_list<T> elements, neap::shape const& s, place at = place::current()) {
     return from(std::vector<T>(elements), s, at);
   }
   /// Looks at memory that the caller owns and keeps alive, dense, in row-major order. What updates in place writes there.
   /// Throws neap::error if there is none.
   template <class T>
-  static Tensor borrow(T* data, shape const& s, place at = place::current());
-};
-
-class tensor : public tensor_makers<tensor> {
- public:
-  /// No tensor at all: for members that are set later.
-  tensor() = default;
+  static tensor borrow(T* data, neap::shape const& s, place at = place::current());
 
   // ------------------------------------------------------------------ what it is
 
@@ -404,27 +401,12 @@ T element_as(void const* data, dtype t, std::int64_t i) {
 
 }  // namespace detail
 
-template <class Tensor>
-void tensor_makers<Tensor>::require_number(dtype t, double x, place at) {
-  detail::require_number("full", t, x, at);
-}
-
-template <class Tensor>
-Tensor tensor_makers<Tensor>::lazy(tensor_type const& t, initialiser const& first, role r, place at) {
-  detail::computes<Tensor>();
-  // Random numbers that are made inside a trace are the same in every step.
-  if (r == role::activation && first.is_random() && context_access::trace()) r = role::constant;
-  return detail::reported(detail::make_leaf(detail::make_storage(t, first, r, at), tensor_layout::dense(t)));
-}
-template <class Tensor>
 template <class T>
-Tensor tensor_makers<Tensor>::from(std::vector<T> const& elements, shape const& s, place at) {
-  detail::computes<Tensor>();
+tensor tensor::from(std::vector<T> const& elements, neap::shape const& s, place at) {
   return detail::make_copy(elements, s, at);
 }
-template <class Tensor>
 template <class T>
-Tensor tensor_makers<Tensor>::borrow(T* data, shape const& s, place at) {
+tensor tensor::borrow(T* data, neap::shape const& s, place at) {
   static_assert(!std::is_const_v<T>,
                 "neap: borrowed memory may be written by what updates in place: give a T*, or copy it by tensor::from");
   static_assert(std::is_const_v<T> || detail::check_element<T>());
@@ -442,7 +424,6 @@ inline tensor_ref tensor::ref(std::source_location at) const { return ref(&liste
 
 template <class T>
 T* tensor::data(std::source_location at) const {
-  detail::computes<T>();
   static_assert(detail::check_element<std::remove_const_t<T>>());
   auto const r = ref(at);
   if (r.element != dtype_of<std::remove_const_t<T>>)
@@ -456,7 +437,6 @@ T* tensor::data(std::source_location at) const {
 
 template <class T>
 T tensor::item(std::source_location at) const {
-  detail::computes<T>();
   auto const r = ref(&listener::reads_elements, at);
   if (count() != 1)
     throw_error(context_access::place(at), {"item: a tensor of one element is needed, this is ", type()});
@@ -465,7 +445,6 @@ T tensor::item(std::source_location at) const {
 
 template <class T>
 std::vector<T> tensor::values(std::source_location at) const {
-  detail::computes<T>();
   auto const r = ref(&listener::reads_elements, at);
   std::vector<T> all;
   all.reserve(static_cast<std::size_t>(r.count()));

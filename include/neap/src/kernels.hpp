@@ -13,9 +13,10 @@
 NEAP_IMAGE_KERNELS(NEAP_COMPILED_ELSEWHERE)
 #undef NEAP_COMPILED_ELSEWHERE
 
-template struct neap::detail::compile_standard_kernels<neap::standard_operators>;
-
 namespace neap { inline namespace v0 { namespace detail {
-// Compilers drop a friend function that its own file does not use.
-[[gnu::used]] static auto const the_standard_kernels = &standard_kernels;
+
+std::span<kernel_function<host_backend> const> standard_kernels() {
+  return kernel_table<host_backend, standard_operators>();
+}
+
 }}}  // namespace neap::v0::detail

@@ -73,6 +73,17 @@ NEAP_FUNC tensor_ref tensor::ref(std::byte* (listener::*reads)(tensor const&, st
 
 namespace neap { inline namespace v0 {
 
+NEAP_FUNC tensor tensor::lazy(tensor_type const& t, initialiser const& first, role r, place at) {
+  // Random numbers that are made inside a trace are the same in every step.
+  if (r == role::activation && first.is_random() && context_access::trace()) r = role::constant;
+  return detail::reported(detail::make_leaf(detail::make_storage(t, first, r, at), tensor_layout::dense(t)));
+}
+
+NEAP_FUNC tensor tensor::full(neap::shape const& s, double x, dtype t, place at) {
+  detail::require_number("full", t, x, at);
+  return lazy({t, s}, initialiser::constant(x), role::activation, at);
+}
+
 NEAP_FUNC tensor_layout const& tensor::layout(std::source_location at) const {
   if (!node_) detail::no_tensor(at);
   return node_->out[output_].layout;

@@ -1,8 +1,10 @@
-// Compiled twice: as a program of one file (NEAP_ONE_FILE), and apart. Both print the same.
+// A program of two files, compiled header-only and apart: both print the same. This file runs the graph of the other one.
 #include <neap/neap.hpp>
 
 #include <cstdio>
 #include <vector>
+
+neap::graph built_elsewhere();
 
 struct shout : neap::op::unary<shout> {  // an operator of the program's own
   static constexpr std::string_view name = "shout";
@@ -68,6 +70,15 @@ int main() {
   double last = first;
   for (int i = 0; i < 20; ++i) last = run(batch);
   std::printf("\n%s\n", last < first ? "trained" : "not trained");
+
+  auto const g = built_elsewhere();
+  float numbers[4] = {0.75f, 0.75f, 0.75f, -4.0f};
+  neap::source_binding const bound{g.sources()[0], numbers};
+  neap::executable<neap::standard_operators, neap::host_backend> sums(neap::plan_in_order(g), {&bound, 1}, backend);
+  sums();
+  auto const* const y = static_cast<float const*>(sums.value(sums.planned().graph.kept()[0]).data);
+  std::printf("sums %g %g %g %g\n", y[0], y[1], y[2], y[3]);
+
   try {
     (void)neap::trace([](neap::tensor const& t) { return neap::apply(false_relu{}, {t}); }, x);
   } catch (neap::error const& e) {
