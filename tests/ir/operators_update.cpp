@@ -348,16 +348,16 @@ TEST_CASE("steps that do not count are taken back, and move the loss's scale") {
   for (double total : {3.0, none, infinity}) {
     bool const counts = total == 3;
     std::vector<array> in{scalar(dtype::i64, 7), scalar(dtype::f64, total)};
-    CHECK(testing::detail::run(view_of(op::count_back{}), host_kernel(facets_of<op::count_back>), in)[0][0] ==
-          (counts ? 7 : 6));
+    CHECK(testing::detail::run(view_of(op::rollback_counter{}), host_kernel(facets_of<op::rollback_counter>),
+                               in)[0][0] == (counts ? 7 : 6));
     std::vector<array> back{scalar(dtype::f32, 5), scalar(dtype::f32, 4), scalar(dtype::f64, total)};
-    CHECK(testing::detail::run(view_of(op::take_back{}), host_kernel(facets_of<op::take_back>), back)[0][0] ==
-          (counts ? 5 : 4));
+    CHECK(testing::detail::run(view_of(op::rollback_if_overflow{}), host_kernel(facets_of<op::rollback_if_overflow>),
+                               back)[0][0] == (counts ? 5 : 4));
   }
   auto const moved = [&](double scale, double good, double total) {
     std::vector<array> in{scalar(dtype::f64, scale), scalar(dtype::i64, good), scalar(dtype::f64, total)};
-    op::move_loss_scale const op{4, 0.5, 3, 0.75, 0x1p10};
-    auto const out = testing::detail::run(view_of(op), host_kernel(facets_of<op::move_loss_scale>), in);
+    op::update_loss_scale const op{4, 0.5, 3, 0.75, 0x1p10};
+    auto const out = testing::detail::run(view_of(op), host_kernel(facets_of<op::update_loss_scale>), in);
     return std::pair{out[0][0], out[1][0]};
   };
   CHECK(moved(8, 0, 1) == std::pair{8.0, 1.0});

@@ -98,9 +98,9 @@ struct update_case {
       static_cast<double*>(given.data)[2] = *static_cast<double*>(sum.data) = verdict;
       auto const step = number(m, 7), good = number(m, 4);
       run_operator(b, m, op::sgd{}, {v, g, given}, {v});
-      run_operator(b, m, op::count_back{}, {step, sum}, {step});
-      run_operator(b, m, op::take_back{}, {w, was, sum}, {w});
-      run_operator(b, m, op::move_loss_scale{2, 0.5, 5}, {scale, good, sum}, {scale, good});
+      run_operator(b, m, op::rollback_counter{}, {step, sum}, {step});
+      run_operator(b, m, op::rollback_if_overflow{}, {w, was, sum}, {w});
+      run_operator(b, m, op::update_loss_scale{2, 0.5, 5}, {scale, good, sum}, {scale, good});
     }
   }
 };

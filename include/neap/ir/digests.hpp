@@ -108,13 +108,9 @@ class digest_updater {
   /// Ops and sources that were appended since the digests were true have to be marked as well, ops by changed().
   explicit digest_updater(op_graph& g);
 
-  /// Of the kind of operator. What an opaque op is called is mixed in by the editor, once: it may be long.
-  static digest operator_digest(op_graph const& g, std::size_t kind) {
-    auto const& f = g.facets_of_kind(kind);
-    if (kind < g.table_.size()) return digest{}.mix(kind);
-    return g.table_.empty() && f.standard_row >= 0 ? digest{}.mix(static_cast<std::uint64_t>(f.standard_row))
-                                                   : digest{}.mix(f.name);
-  }
+  /// Of the operator's name: that of a graph is the same over all sets. Opaque ops have that of their text,
+  /// which the editor makes once: it may be long.
+  static digest operator_digest(operator_facets const& f) { return digest{}.mix(f.name_digest); }
 
   /// The op's own digest, or an argument, may be another one.
   void changed(op_id o) { down_.add(o), up_.add(o); }

@@ -3,7 +3,7 @@
 // ('^' the maximum, '_' the minimum, '~' the mean, '!' every part makes the whole). Separated by spaces.
 #pragma once
 
-#include <neap/ir/operator.hpp>
+#include <neap/ir/operator_contexts.hpp>
 
 #include <span>
 #include <string>

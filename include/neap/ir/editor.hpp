@@ -215,7 +215,7 @@ class graph_editor final : public op_emitter {
   /// What opaque operators are called, and their details, come again and again.
   std::uint32_t intern_often(std::string_view text);
   std::uint32_t intern(std::string_view text);
-  void digest_texts(int kind, op::opaque& x) const;
+  void digest_texts(op::opaque& x) const;
 
   // ------------------------------------------------------------------ what has changed
 

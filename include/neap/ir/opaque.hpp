@@ -22,7 +22,7 @@ struct opaque {
   std::int64_t key = 0;     // of the random draws
   double flops = 0, read = 0, written = 0;    // operations; bytes
   double seconds = -1;                        // the time the file gives; negative: not given
-  std::uint64_t text_low = 0, text_high = 0;  // digest of the kind of operator, target and details; the editor's
+  std::uint64_t text_low = 0, text_high = 0;  // digest of target and details; the editor's
   double whole_flops = 0, whole_bytes = 0;    // of a part: what the op that was cut has to do; `seconds` are that op's
 
   static constexpr auto attributes() {

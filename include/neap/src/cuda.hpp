@@ -14,7 +14,6 @@
 #include <neap/cuda/kernels/matmul.hpp>
 #include <neap/cuda/kernels/standard.cuh>
 #include <neap/cuda/launch.cuh>
-#include <neap/cuda/operators.hpp>
 #include <neap/ir/standard_operators.hpp>
 
 #include <array>
@@ -23,12 +22,7 @@
 namespace neap { inline namespace v0 { namespace detail {
 
 template <class Op>
-inline constexpr bool runs_on_cuda = false;
-#define NEAP_HAS_CUDA_KERNEL(OP) \
-  template <>                    \
-  inline constexpr bool runs_on_cuda<op::OP> = true;
-NEAP_CUDA_OPERATORS(NEAP_HAS_CUDA_KERNEL)
-#undef NEAP_HAS_CUDA_KERNEL
+inline constexpr bool runs_on_cuda = kernel_columns[standard_row<Op>] >= kernel_column::all;
 
 template <class List>
 struct cuda_rows;

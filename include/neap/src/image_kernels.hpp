@@ -5,7 +5,6 @@
 #include <neap/ir/operators/kernels/channel_norm.hpp>
 #include <neap/ir/operators/kernels/conv2d.hpp>
 #include <neap/ir/operators/kernels/image.hpp>
-#include <neap/model/image_kernels.hpp>
 #include <neap/model/kernels.hpp>
 
 #define NEAP_COMPILED_HERE(OP)                                                                               \

@@ -4,7 +4,6 @@
 
 #include <neap/backend/kernels/sort_positions.hpp>
 #include <neap/ir/operators/kernels/standard.hpp>
-#include <neap/model/image_kernels.hpp>
 #include <neap/model/kernels.hpp>
 
 #define NEAP_COMPILED_ELSEWHERE(OP)                                                                                 \

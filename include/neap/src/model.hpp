@@ -26,6 +26,7 @@
 #include <neap/core/impl/text_pool.ipp>
 #include <neap/core/impl/units.ipp>
 #include <neap/core/impl/worker_team.ipp>
+#include <neap/ir/impl/attributes.ipp>
 #include <neap/ir/impl/digests.ipp>
 #include <neap/ir/impl/dim_links.ipp>
 #include <neap/ir/impl/dimension_graph.ipp>
@@ -33,6 +34,7 @@
 #include <neap/ir/impl/external_graph.ipp>
 #include <neap/ir/impl/graph.ipp>
 #include <neap/ir/impl/operator.ipp>
+#include <neap/ir/impl/operator_contexts.ipp>
 #include <neap/ir/impl/pin_rules.ipp>
 #include <neap/ir/impl/pins.ipp>
 #include <neap/ir/impl/traversal.ipp>

@@ -119,7 +119,7 @@ struct loss_scale_kernel {
   double* scale;
   std::int64_t* steps;
   double const* total;
-  op::move_loss_scale how;
+  op::update_loss_scale how;
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
     loss_scale_kernel const k = *this;
@@ -245,15 +245,15 @@ void run(B& b, clip_factor const& op, kernel_arguments const& a) {
 }
 
 template <device_backend B>
-void run(B& b, count_back const&, kernel_arguments const& a) {
+void run(B& b, rollback_counter const&, kernel_arguments const& a) {
   b.launch(1, neap::detail::count_back_kernel{a.in[0].as<std::int64_t>(), a.in[1].as<double const>()}, 1);
 }
 template <device_backend B>
-void run(B& b, take_back const&, kernel_arguments const& a) {
+void run(B& b, rollback_if_overflow const&, kernel_arguments const& a) {
   map(b, neap::detail::device_take_back{a.in[2].as<double const>()}, a.in[0], a.in[1]);
 }
 template <device_backend B>
-void run(B& b, move_loss_scale const& op, kernel_arguments const& a) {
+void run(B& b, update_loss_scale const& op, kernel_arguments const& a) {
   b.launch(
       1,
       neap::detail::loss_scale_kernel{a.in[0].as<double>(), a.in[1].as<std::int64_t>(), a.in[2].as<double const>(), op},

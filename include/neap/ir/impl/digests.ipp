@@ -62,7 +62,7 @@ NEAP_FUNC void digest_updater::all() {
 NEAP_FUNC digest digest_updater::own_digest(op_id o) const {
   auto const& r = g_.ops_[o];
   auto const* const opaque = g_.as<op::opaque>(o);
-  digest d = opaque ? digest{opaque->text_low, opaque->text_high} : operator_digest(g_, r.kind);
+  digest d = opaque ? digest{opaque->text_low, opaque->text_high} : operator_digest(g_.facets_of_kind(r.kind));
   // Fields of parts came later: left out where they are zero, so that digests of graph files stay what they were.
   auto fields = g_.facets(o).attributes;
   if (opaque && !opaque->is_part()) fields = fields.first(fields.size() - 2);

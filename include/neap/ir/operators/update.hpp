@@ -199,36 +199,36 @@ void run(Backend& b, assign const&, kernel_arguments const& a);
 // `total` is finite where the step counts: the sum of its gradients' squares.
 
 /// step, total -> step; one less where the step does not count.
-struct count_back {
+struct rollback_counter {
   static constexpr std::string_view name = "count_back";
   void infer(shape_context& c) const;
   void relate(dim_context&) const {}
 };
 template <class Backend>
-void run(Backend& b, count_back const&, kernel_arguments const& a);
+void run(Backend& b, rollback_counter const&, kernel_arguments const& a);
 
 /// x, what it was, total -> x; what it was where the step does not count.
-struct take_back {
+struct rollback_if_overflow {
   static constexpr std::string_view name = "take_back";
   static constexpr double flops = 0;
   void infer(shape_context& c) const;
   void relate(dim_context& c) const { detail::relate_states(c, 2); }
 };
 template <class Backend>
-void run(Backend& b, take_back const&, kernel_arguments const& a);
+void run(Backend& b, rollback_if_overflow const&, kernel_arguments const& a);
 
 /// scale, steps, total -> both moved. The scale is `growth` times itself after `growth_steps` steps that count, and `backoff`
 /// times where a step does not; it does not grow beyond `most`, nor shrink below `least`. Steps are those since the scale
 /// moved; after steps that did not count they are their number, negative.
-struct move_loss_scale {
+struct update_loss_scale {
   static constexpr std::string_view name = "move_loss_scale";
   double growth = 2, backoff = 0.5;
   std::int64_t growth_steps = 2000;
   double least = 1, most = 0x1p32;
   static constexpr auto attributes() {
-    return std::array{field<&move_loss_scale::growth>("growth"), field<&move_loss_scale::backoff>("backoff"),
-                      field<&move_loss_scale::growth_steps>("growth_steps"), field<&move_loss_scale::least>("least"),
-                      field<&move_loss_scale::most>("most")};
+    return std::array{field<&update_loss_scale::growth>("growth"), field<&update_loss_scale::backoff>("backoff"),
+                      field<&update_loss_scale::growth_steps>("growth_steps"),
+                      field<&update_loss_scale::least>("least"), field<&update_loss_scale::most>("most")};
   }
   void infer(shape_context& c) const;
   void relate(dim_context&) const {}
@@ -242,7 +242,7 @@ struct move_loss_scale {
   }
 };
 template <class Backend>
-void run(Backend& b, move_loss_scale const& op, kernel_arguments const& a);
+void run(Backend& b, update_loss_scale const& op, kernel_arguments const& a);
 
 // ---------------------------------------------------------------------------------- clipping by the global norm
 //

@@ -23,29 +23,17 @@ tensor negate_operand(operand const& a);
 
 }  // namespace detail
 
-/// Function NAME of one tensor: NAME(x).
-#define NEAP_FUNCTION_OF_ONE(NAME) \
-  tensor NAME(tensor const& x, std::source_location at = std::source_location::current());
-NEAP_FUNCTION_OF_ONE(neg)
-NEAP_FUNCTION_OF_ONE(exp)
-NEAP_FUNCTION_OF_ONE(log)
-NEAP_FUNCTION_OF_ONE(sqrt)
-NEAP_FUNCTION_OF_ONE(rsqrt)
-NEAP_FUNCTION_OF_ONE(reciprocal)
-NEAP_FUNCTION_OF_ONE(abs)
-NEAP_FUNCTION_OF_ONE(square)
-NEAP_FUNCTION_OF_ONE(tanh)
-NEAP_FUNCTION_OF_ONE(sigmoid)
-NEAP_FUNCTION_OF_ONE(relu)
-NEAP_FUNCTION_OF_ONE(silu)
-NEAP_FUNCTION_OF_ONE(erf)
-NEAP_FUNCTION_OF_ONE(softplus)
-NEAP_FUNCTION_OF_ONE(sin)
-NEAP_FUNCTION_OF_ONE(cos)
-NEAP_FUNCTION_OF_ONE(sign)
-NEAP_FUNCTION_OF_ONE(floor)
-NEAP_FUNCTION_OF_ONE(round)
-#undef NEAP_FUNCTION_OF_ONE
+/// Functions of one tensor: exp(x).
+// clang-format off
+#define NEAP_FUNCTIONS_OF_ONE(F)                                                                                       \
+  F(neg) F(exp) F(log) F(sqrt) F(rsqrt) F(reciprocal) F(tanh) F(sigmoid) F(relu) F(silu) F(erf) F(softplus) F(sin)     \
+  F(cos) F(sign) F(floor) F(round)
+// clang-format on
+#define NEAP_DECLARED(NAME) tensor NAME(tensor const& x, std::source_location at = std::source_location::current());
+NEAP_FUNCTIONS_OF_ONE(NEAP_DECLARED)
+NEAP_DECLARED(abs)
+NEAP_DECLARED(square)
+#undef NEAP_DECLARED
 
 /// The whole quotient of whole numbers, rounded down, and what is left of a: a == b * quotient(a, b) + remainder(a, b). The
 /// remainder has the sign of b. A quotient by 0 is 0, and leaves a. Exact for all numbers of the type, but for the least one

@@ -57,13 +57,13 @@ NEAP_FUNC void step_verdict::finish() {
                                                                    : tensor();
     if (before.is_empty()) continue;
     name_scope const here(buffers_[i].name);
-    apply(op::take_back{}, {b, before, total_});
+    apply(op::rollback_if_overflow{}, {b, before, total_});
   }
   name_scope const here("loss_scale");
-  apply(op::count_back{}, {numbers_.counter(), total_});
+  apply(op::rollback_counter{}, {numbers_.counter(), total_});
   auto const& f = numbers_.found();
-  op::move_loss_scale const move{f.how.growth, f.how.backoff, f.how.growth_steps, f.how.min_loss_scale,
-                                 f.how.max_loss_scale};
+  op::update_loss_scale const move{f.how.growth, f.how.backoff, f.how.growth_steps, f.how.min_loss_scale,
+                                   f.how.max_loss_scale};
   apply(move, {f.scale, f.good_steps, total_});
 }
 

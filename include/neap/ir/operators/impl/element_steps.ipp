@@ -22,7 +22,7 @@ NEAP_FUNC std::string element_program::fault(std::size_t arity) const {
   for (int k = 0; k < step_count; ++k) {
     auto const& s = step(k);
     auto const* f = op::detail::step_at(s.row);
-    if (!f) return text_of({"step ", k, " is no elementwise operator"});
+    if (!f || s.element > dtype::boolean) return text_of({"step ", k, " is no elementwise operator"});
     for (int i = 0; i < element_step::max_operands; ++i) {
       auto const x = s.operands[static_cast<std::size_t>(i)];
       if (i < f->arguments ? x >= inputs + k : x != 0)
@@ -78,6 +78,7 @@ constexpr step_operator step_of() {
   static_assert(sizeof(Op) <= max_step_bytes);
   using functions = neap::detail::facet_functions<Op>;
   step_operator s{Op::name,
+                  static_cast<std::uint32_t>(neap::detail::name_digest(Op::name) >> 33),
                   neap::detail::standard_row<Op>,
                   step_arguments<Op>(),
                   __is_empty(Op) ? 0 : static_cast<std::uint32_t>(sizeof(Op)),
@@ -103,6 +104,29 @@ inline constexpr auto step_places = [] {
     places[static_cast<std::size_t>(step_operators[k].row)] = static_cast<std::int16_t>(k);
   return places;
 }();
+
+/// A hash table of the steps' codes, probed linearly: the place in step_list, or -1. Codes are unique.
+inline constexpr auto step_codes = [] {
+  static_assert(step_operators.size() <= 128);
+  std::array<std::int8_t, 256> places{};
+  places.fill(-1);
+  for (std::size_t k = 0; k < step_operators.size(); ++k) {
+    auto at = step_operators[k].code % places.size();
+    while (places[at] >= 0) {
+      if (step_operators[static_cast<std::size_t>(places[at])].code == step_operators[k].code)
+        throw "neap: two steps have one code: name one of them otherwise";
+      at = (at + 1) % places.size();
+    }
+    places[at] = static_cast<std::int8_t>(k);
+  }
+  return places;
+}();
+/// The row of the step with this code; -1: there is none.
+inline int row_of_code(std::uint32_t code) {
+  for (auto at = code % step_codes.size(); step_codes[at] >= 0; at = (at + 1) % step_codes.size())
+    if (auto const& s = step_operators[static_cast<std::size_t>(step_codes[at])]; s.code == code) return s.row;
+  return -1;
+}
 
 NEAP_FUNC int step_place(int row) {
   return row < 0 || static_cast<std::size_t>(row) >= step_places.size() ? -1
@@ -214,8 +238,9 @@ NEAP_FUNC plain_vector<std::int64_t> element_program::numbers() const {
   plain_vector<std::int64_t> all{inputs, step_count, constant_count};
   for (int k = 0; k < step_count; ++k) {
     auto const& s = step(k);
-    auto bits = std::int64_t{s.row} | static_cast<std::int64_t>(s.element) << 8;
-    for (std::size_t i = 0; i < s.operands.size(); ++i) bits |= std::int64_t{s.operands[i]} << (16 + 8 * i);
+    auto const* f = op::detail::step_at(s.row);
+    auto bits = std::int64_t{f ? f->code : 0} << 32 | static_cast<std::int64_t>(s.element);
+    for (std::size_t i = 0; i < s.operands.size(); ++i) bits |= std::int64_t{s.operands[i]} << (8 + 8 * i);
     all.push_back(bits);
   }
   for (std::size_t i = 0; i < constant_count; ++i) all.push_back(constants[i]);
@@ -232,8 +257,9 @@ NEAP_FUNC std::optional<element_program> element_program::of_numbers(std::span<s
   for (std::size_t k = 0; k < p.step_count; ++k) {
     auto const bits = numbers[3 + k];
     auto const byte = [bits](std::size_t i) { return static_cast<std::uint8_t>(bits >> 8 * i & 0xff); };
-    if (bits >> 40 != 0) return {};
-    p.steps[k] = {byte(0), static_cast<dtype>(byte(1)), {byte(2), byte(3), byte(4)}};
+    int const row = op::detail::row_of_code(static_cast<std::uint32_t>(bits >> 32));
+    if (bits < 0 || row < 0) return {};
+    p.steps[k] = {static_cast<std::uint8_t>(row), static_cast<dtype>(byte(0)), {byte(1), byte(2), byte(3)}};
   }
   std::copy_n(numbers.data() + 3 + p.step_count, p.constant_count, p.constants.begin());
   return p;

@@ -142,21 +142,21 @@ NEAP_FUNC work assign::cost(work_context const& c) const {
   return {0, detail::touched_bytes(c.in[1]), detail::touched_bytes(c.out[0])};
 }
 
-NEAP_FUNC void count_back::infer(shape_context& c) const {
+NEAP_FUNC void rollback_counter::infer(shape_context& c) const {
   c.require_arity(2, 2);
   detail::require_step(c, 0);
   detail::require_total(c, 1);
   c.update(0);
 }
 
-NEAP_FUNC void take_back::infer(shape_context& c) const {
+NEAP_FUNC void rollback_if_overflow::infer(shape_context& c) const {
   c.require_arity(3, 3);
   c.require(c.in(0) == c.in(1), "what it was must be ", c.in(0), ", got ", c.in(1));
   detail::require_total(c, 2);
   c.update(0);
 }
 
-NEAP_FUNC void move_loss_scale::infer(shape_context& c) const {
+NEAP_FUNC void update_loss_scale::infer(shape_context& c) const {
   c.require_arity(3, 3);
   c.require(c.in(0) == tensor_type{dtype::f64, {}}, "the scale must be an f64 scalar, got ", c.in(0));
   detail::require_step(c, 1);

@@ -98,19 +98,19 @@ void run(Backend& b, assign const&, kernel_arguments const& a) {
 }
 
 template <class Backend>
-void run(Backend& b, count_back const&, kernel_arguments const& a) {
+void run(Backend& b, rollback_counter const&, kernel_arguments const& a) {
   auto* const step = a.in[0].as<std::int64_t>();
   auto const* const total = a.in[1].as<double const>();
   b.elementwise(1, [=](std::int64_t) { *step -= std::isfinite(*total) ? 0 : 1; });
 }
 
 template <class Backend>
-void run(Backend& b, take_back const&, kernel_arguments const& a) {
+void run(Backend& b, rollback_if_overflow const&, kernel_arguments const& a) {
   if (!std::isfinite(*a.in[2].as<double const>())) neap::copy(b, a.in[0], a.in[1]);
 }
 
 template <class Backend>
-void run(Backend& b, move_loss_scale const& op, kernel_arguments const& a) {
+void run(Backend& b, update_loss_scale const& op, kernel_arguments const& a) {
   auto* const scale = a.in[0].as<double>();
   auto* const steps = a.in[1].as<std::int64_t>();
   auto const* const total = a.in[2].as<double const>();

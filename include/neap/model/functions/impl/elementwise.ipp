@@ -70,26 +70,11 @@ NEAP_FUNC tensor divide_operands(operand const& a, operand const& b) {
 
 namespace neap { inline namespace v0 {
 
-#define NEAP_FUNCTION_OF_ONE(NAME) \
+#define NEAP_DEFINED(NAME) \
   NEAP_FUNC tensor NAME(tensor const& x, std::source_location at) { return apply(op::NAME{}, {x}, at); }
-NEAP_FUNCTION_OF_ONE(neg)
-NEAP_FUNCTION_OF_ONE(exp)
-NEAP_FUNCTION_OF_ONE(log)
-NEAP_FUNCTION_OF_ONE(sqrt)
-NEAP_FUNCTION_OF_ONE(rsqrt)
-NEAP_FUNCTION_OF_ONE(reciprocal)
-NEAP_FUNCTION_OF_ONE(tanh)
-NEAP_FUNCTION_OF_ONE(sigmoid)
-NEAP_FUNCTION_OF_ONE(relu)
-NEAP_FUNCTION_OF_ONE(silu)
-NEAP_FUNCTION_OF_ONE(erf)
-NEAP_FUNCTION_OF_ONE(softplus)
-NEAP_FUNCTION_OF_ONE(sin)
-NEAP_FUNCTION_OF_ONE(cos)
-NEAP_FUNCTION_OF_ONE(sign)
-NEAP_FUNCTION_OF_ONE(floor)
-NEAP_FUNCTION_OF_ONE(round)
-#undef NEAP_FUNCTION_OF_ONE
+NEAP_FUNCTIONS_OF_ONE(NEAP_DEFINED)
+#undef NEAP_DEFINED
+#undef NEAP_FUNCTIONS_OF_ONE
 
 NEAP_FUNC tensor abs(tensor const& x, std::source_location at) {
   if (x.is_empty() || is_floating(x.element()) || x.element() == dtype::boolean) return apply(op::abs{}, {x}, at);
