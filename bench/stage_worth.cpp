@@ -45,7 +45,7 @@ void print(std::string const& stage, std::vector<quality_row> const& with, std::
   for (std::size_t i = 0; i < with.size(); ++i) {
     auto const &a = with[i], &b = without[i];
     met += b.fits, lost += a.fits && !b.fits, other += a.plan != b.plan;
-    if (a.fits && b.fits) latency.add(std::atof(b.latency_ratio.c_str()) / std::atof(a.latency_ratio.c_str()));
+    if (a.fits && b.fits) latency.add(b.latency() / a.latency());
     if (!a.fits && !b.fits) arena.add(static_cast<double>(b.arena_bytes) / static_cast<double>(a.arena_bytes));
   }
   std::printf("%s,%zu,%d,%d,%d,%.5f,%.4f,%.5f,%.4f\n", stage.c_str(), with.size(), other, met, lost, latency.mean(),

@@ -54,7 +54,7 @@ int main() {
   few.iterations = 300;
   auto const found = neap::optimize(step, moves, few, neap::memory_limit::of_original(0.7));
   int mine = 0;
-  for (auto const& s : found.steps) mine += s.find("runs one later") != std::string::npos;
+  for (auto const& s : found.steps) mine += s.how.find("runs one later") != std::string::npos;
   std::printf("peak %.2f of the original after %zu edits, %d of them ours\n",
               static_cast<double>(found.best.result.peak_bytes) / static_cast<double>(found.original.peak_bytes),
               found.steps.size(), mine);

@@ -68,6 +68,6 @@ int main() {
   std::printf("peak %.2f of the original after %zu edits\n",
               static_cast<double>(found.best.result.peak_bytes) / static_cast<double>(found.original.peak_bytes),
               found.steps.size());
-  for (auto const& s : found.steps) std::printf("  %s\n", s.c_str());
+  for (auto const& s : found.steps) std::printf("  %s\n", s.how.c_str());
   return found.fits && !found.steps.empty() ? 0 : 1;
 }

@@ -1,5 +1,6 @@
 // neap plan: the best plan for a graph under a memory limit, a latency limit, or both.
 #include "device_input.hpp"
+#include "explain.hpp"
 #include "graph_input.hpp"
 #include "pareto.hpp"
 
@@ -54,7 +55,7 @@ struct plan_options {
   std::uint64_t seed = 1;
   unsigned threads = 1;
   std::size_t iterations = SIZE_MAX;
-  bool json = false, profile = false;
+  bool json = false, profile = false, explain = false;
   bool timed = true;  // a clock runs: not where candidates alone are counted
 };
 
@@ -173,15 +174,15 @@ void show_profile(neap::search_outcome const& found, double reading, double veri
                 total > 0 ? 100 * seconds / total : 0.0, note);
   };
   row("read", 1, reading, "the graph file");
-  row("seeds", SIZE_MAX, p.seeding, "what to keep, what to run in parts; graphs made of it");
   row("drawn", p.drawn, p.drawing, "mutations");
-  row("built", p.built, p.applying, "graphs; those of seeds are timed there");
-  row("met before", p.duplicates, p.checking, "of those built");
-  row("judged", found.candidates, p.judging,
+  row("built", p.built, p.applying, "graphs by mutations");
+  row("duplicates", p.duplicates, p.checking, "of those built");
+  row("evaluated", found.candidates, p.judging,
       ("candidates, " + std::to_string(p.outlined) + " of them before they were built").c_str());
   row("placed", p.placed, p.placing, "given addresses");
   row("verified", 1, verifying, "the plan");
-  row("other", SIZE_MAX, std::max(total - reading - p.timed() - verifying, 0.0), "queues, descriptions");
+  row("other", SIZE_MAX, std::max(total - reading - p.timed() - verifying, 0.0), "seeds, queues, descriptions");
+  print_stages(found);
 }
 
 /// Refuses a file that is written and read, and one that cannot be written.
@@ -359,9 +360,23 @@ int plan_once(plan_options const& o, plan_job& job) {
       auto const& w = found.profile;
       j["profile"] = {{"drawn", w.drawn},           {"outlined", w.outlined},     {"built", w.built},
                       {"duplicates", w.duplicates}, {"judged", found.candidates}, {"placed", w.placed},
-                      {"reading_s", reading},       {"seeding_s", w.seeding},     {"drawing_s", w.drawing},
-                      {"applying_s", w.applying},   {"checking_s", w.checking},   {"judging_s", w.judging},
-                      {"placing_s", w.placing},     {"verifying_s", verifying},   {"total_s", elapsed()}};
+                      {"reading_s", reading},       {"drawing_s", w.drawing},     {"applying_s", w.applying},
+                      {"checking_s", w.checking},   {"judging_s", w.judging},     {"placing_s", w.placing},
+                      {"verifying_s", verifying},   {"total_s", elapsed()}};
+      for (auto const& [sum, runs, gains] : stage_totals(found)) {
+        auto const cost = [](neap::plan_cost const& c) {
+          return nlohmann::ordered_json{{"peak_bytes", c.peak_bytes}, {"latency_us", c.latency * 1e6}};
+        };
+        j["profile"]["stages"].push_back({{"stage", sum.stage},
+                                          {"within", sum.within},
+                                          {"runs", runs},
+                                          {"gains", gains},
+                                          {"candidates", sum.candidates},
+                                          {"work_s", sum.work},
+                                          {"seconds", sum.seconds},
+                                          {"before", cost(sum.before)},
+                                          {"after", cost(sum.after)}});
+      }
     }
     if (!found.fits) j["why_not"] = found.why_not();
     print_json(j);
@@ -384,6 +399,7 @@ int plan_once(plan_options const& o, plan_job& job) {
                 counted(loads, "load").c_str(), counted(waits, "wait").c_str(),
                 counted(found.candidates, "candidate").c_str(), found.seconds);
     std::fputs(found.summary().c_str(), stdout);
+    if (o.explain) print_explanation(found);
     if (o.profile) show_profile(found, reading, verifying, elapsed());
   }
   std::vector<std::string> lines;
@@ -518,8 +534,11 @@ void add_plan(CLI::App& app, int& exit) {
   command->add_option("--svg", o->svg, "memory over time, before and after");
   command->add_option("--pareto", o->pareto, "the Pareto front of peak and latency: CSV, or a picture (FILE.svg)");
   command->add_flag("--profile", o->profile,
-                    "numbers of mutations drawn, built and evaluated, and where the time went");
-  command->add_flag("--json", o->json, "one JSON object");
+                    "numbers of mutations drawn, built and evaluated, and where the time went, by kind and by stage");
+  auto* const explain = command->add_flag(
+      "--explain", o->explain,
+      "what holds the peak, what each recomputation saves and costs, what more memory would save, who found the plan");
+  command->add_flag("--json", o->json, "one JSON object")->excludes(explain);
   command->callback([o, time, &exit] {
     o->timed = time->count() > 0 || o->iterations == SIZE_MAX;
     exit = run(*o);

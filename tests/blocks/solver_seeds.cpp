@@ -70,7 +70,8 @@ TEST_CASE("a solver alone, judged by the search: what it takes is within the lim
         CHECK(found.best.result.latency >= last);
         last = found.best.result.latency;
         REQUIRE(found.steps.size() == 1);
-        CHECK((found.steps[0].starts_with("rotor for ") || found.steps[0].starts_with("options of blocks for ")));
+        CHECK(
+            (found.steps[0].how.starts_with("rotor for ") || found.steps[0].how.starts_with("options of blocks for ")));
       }
     }
   }
@@ -107,7 +108,7 @@ TEST_CASE("a small program as one block") {
   CHECK_MESSAGE(found.fits, found.why_not());
   check_plan(g, found);
   REQUIRE(found.steps.size() == 1);
-  CHECK(found.steps[0].starts_with("checkmate for "));
+  CHECK(found.steps[0].how.starts_with("checkmate for "));
   schedule const order = given_order{}(g);
   CHECK(can_solve(g, order, {.checkmate = true}).ok());
   auto const why = can_solve(g, order, {.checkmate = true, .max_values = 10});
@@ -133,7 +134,7 @@ TEST_CASE("a small program as one block, solved by a program that is handed in")
     CHECK_MESSAGE(found.fits, found.why_not());
     check_plan(g, found);
     REQUIRE(found.steps.size() == 1);
-    CHECK(found.steps[0].starts_with("checkmate by program for "));
+    CHECK(found.steps[0].how.starts_with("checkmate by program for "));
     CHECK(found.best.result.latency >= last);
     last = found.best.result.latency;
   }
@@ -235,7 +236,7 @@ TEST_CASE("a program that is no chain: the solver alone drops skips, and meets l
       check_plan(g, found);
       CHECK(found.best.result.latency >= last);
       last = found.best.result.latency;
-      graphs += found.steps.size() == 1 && found.steps[0].starts_with("graph of blocks for ");
+      graphs += found.steps.size() == 1 && found.steps[0].how.starts_with("graph of blocks for ");
     }
     search_options options;
     options.memory = {.alignment = 1, .takeover = false};
@@ -261,7 +262,7 @@ TEST_CASE("a solver alone: a larger limit has no slower plan") {
       auto const found = optimize(g, no_moves{}, options, given_latencies{});
       if (!found.fits) continue;
       ++fitting;
-      auto const how = found.steps.empty() ? std::string("as it came") : found.steps.back();
+      auto const how = found.steps.empty() ? std::string("as it came") : found.steps.back().how;
       CAPTURE(how);
 
       CHECK(found.best.result.latency <= quickest * (1 + objective::rounding));
@@ -413,7 +414,8 @@ TEST_CASE("anybody's candidates: they are judged, may be the answer, and must be
   auto const found = optimize_from(g, no_moves{}, given_latencies{}, given, {}, options);
   CHECK(found.fits);
   CHECK(found.best.order == better);
-  CHECK(found.steps == std::vector<std::string>{"turned round"});
+  REQUIRE(found.steps.size() == 1);
+  CHECK(found.steps[0].how == "turned round");
   REQUIRE(!asked.empty());
   CHECK(asked[0].memory == 4096 + 4 * 64);
   CHECK(asked[0].limits_memory);

@@ -497,8 +497,8 @@ TEST_CASE("plan: what memory costs in time, as a table and as a picture") {
 TEST_CASE("plan: --profile tells what was done, and where the time went") {
   auto const a = plan("cnn-small-b64", {"--memory-limit", "0.6", "--profile"});
   CHECK(a.code == 0);
-  for (auto const* word :
-       {"read ", "seeds ", "drawn ", "built ", "met before ", "judged ", "placed ", "verified ", "other "})
+  for (auto const* word : {"read ", "drawn ", "built ", "duplicates ", "evaluated ", "placed ", "verified ", "other ",
+                           "stage ", "initial_orders ", "segments ", "placement ", "polish "})
     CHECK_MESSAGE(a.out.find(std::string("\n  ") + word) != a.out.npos, word);
   auto const plain = plan("cnn-small-b64", {"--memory-limit", "0.6", "--json"}).object();
   CHECK(!plain.contains("profile"));
@@ -510,11 +510,27 @@ TEST_CASE("plan: --profile tells what was done, and where the time went") {
   CHECK(p["duplicates"] < p["built"]);
   double sum = 0;
   for (auto const* key :
-       {"reading_s", "seeding_s", "drawing_s", "applying_s", "checking_s", "judging_s", "placing_s", "verifying_s"}) {
+       {"reading_s", "drawing_s", "applying_s", "checking_s", "judging_s", "placing_s", "verifying_s"}) {
     CHECK_MESSAGE(p[key] > 0, key);
     sum += p[key].get<double>();
   }
   CHECK(sum <= p["total_s"].get<double>());
+  std::size_t candidates = 0;
+  for (auto const& s : p["stages"]) candidates += s["candidates"].get<std::size_t>();
+  CHECK(candidates == j["candidates"].get<std::size_t>());
+}
+
+TEST_CASE("plan: --explain has what holds the peak, what recomputation saves and costs, and the stage of the plan") {
+  auto const a = plan("gpt-d256-l4-b8-t128", {"--memory-limit", "0.55", "--iterations", "2000", "--explain"});
+  CHECK(a.code == 0);
+  for (auto const* word :
+       {"explained:\n  peak ", " others and workspace", " resident", "  recomputed: ", " of the latency",
+        " absent at positions ", "; kept, the peak would be ", "  more memory, ", "  found by: "})
+    CHECK_MESSAGE(a.out.find(word) != a.out.npos, word);
+  CHECK(a.out.find("recomputed: 0 ops") == a.out.npos);
+  auto const free = plan("gpt-d256-l4-b8-t128", {"--memory-limit", "1", "--iterations", "100", "--explain"});
+  CHECK(free.out.find("recomputed: 0 ops") != free.out.npos);
+  CHECK(plan("cnn-small-b64", {"--memory-limit", "0.6", "--explain", "--json"}).code == 2);
 }
 
 TEST_CASE("plan: rules apply to a file's operators that neap knows") {

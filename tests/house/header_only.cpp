@@ -61,7 +61,7 @@ int main() {
   print("found", found.best.graph.digest());
   std::printf("peak %lld, arena %lld, bound %lld\n", static_cast<long long>(found.best.result.peak_bytes),
               static_cast<long long>(found.placed.arena_bytes), static_cast<long long>(found.lower_bound_bytes));
-  for (auto const& s : found.steps) std::puts(s.c_str());
+  for (auto const& s : found.steps) std::puts(s.how.c_str());
   for (auto const& s : found.placed.steps) std::printf("%u ", static_cast<unsigned>(neap::index(s.op)));
 
   neap::host_backend backend(1);

@@ -84,6 +84,6 @@ int main() {
   }
 }
 ]])
-execute_process(COMMAND ${CXX} -O0 -DNEAP_ONE_FILE -I${SCRATCH}/include @${OPTIONS} ${SCRATCH}/program.cpp
+execute_process(COMMAND ${CXX} -O0 -I${SCRATCH}/include @${OPTIONS} ${SCRATCH}/program.cpp
   -o ${SCRATCH}/program ${BLAS} -pthread COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND ${SCRATCH}/program COMMAND_ERROR_IS_FATAL ANY)

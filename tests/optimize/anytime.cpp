@@ -74,7 +74,7 @@ TEST_CASE("a search with more iterations begins with what one with fewer did, an
 
 TEST_CASE("the best before is not lost where its transfers can be hidden better than those of what surpasses it") {
   search_policy policy;
-  policy.cheaper.price = 0.42;  // then the search comes by such a pair
+  policy.price_reduction.price = 0.42;  // then the search comes by such a pair
   auto const graphs = testing::quality_graphs(NEAP_SOURCE_DIR);
   auto const& g = *std::ranges::find(graphs, "random_model3", &testing::quality_graph::name);
   auto const far = std::chrono::hours(1000);

@@ -426,7 +426,7 @@ TEST_CASE("a ladder fits where its ops may run again, and not where they may not
   CHECK(a.placed.arena_bytes <= a.original.peak_bytes / 2);
   CHECK(repeats(a.placed) > 0);
   CHECK(!a.steps.empty());
-  CHECK(a.steps.front().starts_with("recompute "));
+  CHECK(a.steps.front().how.starts_with("recompute "));
   CHECK(a.original.latency == doctest::Approx(48e-3));  // the graph's own seconds
   auto const b = optimize(free, rematerialize{}, few, memory_limit(a.original.peak_bytes / 2));
   CHECK(b.placed == a.placed);

@@ -118,13 +118,13 @@ TEST_CASE("several stretches run in parts where one is not enough") {
   CHECK_MESSAGE(found.fits, found.why_not());
   CHECK(found.placed.graph.parts().size() > 1);
   std::size_t stretches = 0;
-  for (auto const& s : found.steps) stretches += s.find("parts along axis") != s.npos;
+  for (auto const& s : found.steps) stretches += s.how.find("parts along axis") != s.how.npos;
   CHECK(stretches == blocks);
   auto const verdict = verify_plan(g, found.placed, stated_durations({std::nullopt, true, roofline::host(2)}));
   CHECK_MESSAGE(verdict.ok(), verdict.message());
 }
 
-TEST_CASE("seeds are ranked by what is asked, and sharpened until they could not be nearer") {
+TEST_CASE("seeds are ranked by what is asked, and refined until they could not be nearer") {
   auto const g = opaque_twin(random_model(5, 16));
   auto const order = given_order{}(g);
   candidate<graph> const c{g, order, simulate(g, order, cost, plainly)};
@@ -143,7 +143,7 @@ TEST_CASE("seeds are ranked by what is asked, and sharpened until they could not
   }
   for (auto const& o : seeds.quicker(goal.memory, 1e9)) CHECK_FALSE(meets(o));
   int times = 0;
-  while (seeds.sharpen(goal.memory)) REQUIRE(++times < 20);
+  while (seeds.refine(goal.memory)) REQUIRE(++times < 20);
   CHECK(times > 0);
   CHECK(seeds.ranked(goal.memory).size() >= ranked.size());
 }

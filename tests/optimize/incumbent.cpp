@@ -42,8 +42,8 @@ TEST_CASE("of each headroom the quickest is kept") {
     for (auto const part : numbers.headroom) {
       node_ptr best;
       for (auto const& n : all)
-        if (n->state.result.peak_bytes <= limits.memory - limits.memory / part && n->state.result.latency <= 50 &&
-            (!best || n->state.result.latency < best->state.result.latency))
+        if (n->state.result.peak_bytes <= limits.memory - ratio_of(part, limits.memory) &&
+            n->state.result.latency <= 50 && (!best || n->state.result.latency < best->state.result.latency))
           best = n;
       if (best) expected.push_back(best);
     }

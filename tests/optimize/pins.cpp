@@ -238,7 +238,7 @@ struct breaking_starts : search_starts {
         candidate<graph> c{graph(op_graph(from.graph)), from.order, from.result};
         if (auto e = run_anyway{what}.apply(c)) {
           auto const v = judge.judge(std::move(e->graph), std::move(e->order), "broken");
-          if (v.peak < INT64_MAX) judge.keep();
+          if (v.peak_bytes < INT64_MAX) judge.keep();
         }
       }
     };

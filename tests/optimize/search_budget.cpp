@@ -29,9 +29,9 @@ TEST_CASE("a part of an epoch is used up by so much work, parts of hunts include
     spend(before);
     auto const kind = draw.below(3);
     double from = 0, to = 1, begins = before;
-    if (kind == 1) budget.begin_hunt(), from = 0.35, begins = std::max(before, from * epoch);
+    if (kind == 1) budget.begin_reserved_budget(), from = 0.35, begins = std::max(before, from * epoch);
     double const some = 0.1 + 0.9 * draw.uniform();
-    if (kind == 2) budget.begin_short_hunt(some), from = before / epoch, to = from + some * (1 - from);
+    if (kind == 2) budget.begin_sub_budget(some), from = before / epoch, to = from + some * (1 - from);
     double const spent = epoch * draw.uniform();
     spend(spent);
     double const left = (from + (to - from) * part) * epoch - begins - spent;
@@ -42,7 +42,7 @@ TEST_CASE("a part of an epoch is used up by so much work, parts of hunts include
     CHECK(budget.ran_out() == (left <= 0));
     budget.begin_epoch(epoch);
     CHECK_FALSE(budget.ran_out());
-    CHECK_FALSE(budget.is_hunting());
+    CHECK_FALSE(budget.has_sub_budget());
     CHECK(budget.work_left(1) == doctest::Approx(epoch));
   }
 }

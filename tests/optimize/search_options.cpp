@@ -31,16 +31,16 @@ TEST_CASE("times that differ are told apart, in one unit, and are what they are"
     double const b = a * (1 + std::pow(10.0, -static_cast<double>(r() % 14)));
     CAPTURE(a);
     CAPTURE(b);
-    auto const [x, y] = detail::times_told_apart(a, b);
+    auto const [x, y] = detail::distinct_times(a, b);
     CHECK(x != y);
     auto const unit = x.substr(x.find(' '));
     CHECK(unit == y.substr(y.find(' ')));
     double const scale = unit == " us" ? 1e-6 : unit == " ms" ? 1e-3 : 1;
     CHECK(std::atof(x.c_str()) * scale == doctest::Approx(a).epsilon(0.01));
     CHECK(std::atof(y.c_str()) * scale == doctest::Approx(b).epsilon(0.01));
-    CHECK(detail::times_told_apart(a, a).first == detail::times_told_apart(a, a).second);
+    CHECK(detail::distinct_times(a, a).first == detail::distinct_times(a, a).second);
   }
-  CHECK(detail::times_told_apart(1e-9, 3.75e-4) == std::pair<std::string, std::string>{"0.001 us", "375 us"});
+  CHECK(detail::distinct_times(1e-9, 3.75e-4) == std::pair<std::string, std::string>{"0.001 us", "375 us"});
 }
 
 TEST_CASE("why_not names each limit that is missed, and what forces the bound") {

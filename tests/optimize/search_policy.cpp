@@ -92,8 +92,7 @@ TEST_CASE("a share of 0 ends a search in which nothing else is left to try") {
 TEST_CASE("numbers that no search can run with are refused by name") {
   auto const g = graph_named("random_model1");
   CHECK(wrong_number({}).empty());
-  for (auto const* name : {"segments.close", "epochs.growth", "tighter.step", "incumbent.headroom.2",
-                           "parts.sharpening", "parts.chain_fall", "open_list.least", "solvers.fine"}) {
+  for (auto const* name : {"epochs.growth", "tighter.step", "open_list.least", "parts.refinement", "solvers.fine"}) {
     search_policy policy;
     set_number(policy, name, 0);
     auto const group = std::string(name).substr(0, std::string(name).rfind('.'));

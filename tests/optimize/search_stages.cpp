@@ -1,17 +1,15 @@
 // The stages of a search that go on from candidates: dives, neighbourhoods, sub-searches, placement, polish.
-#include <neap/optimize/search_run.hpp>
+#include <neap/optimize/search_stages.hpp>
 
 #include "../support/drawn_edit.hpp"
 #include "../support/judged.hpp"
 #include "../support/search_stage.hpp"
 
 #include <neap/core/philox.hpp>
+#include <neap/core/work_meter.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/mutate/swap.hpp>
-#include <neap/optimize/stages/exploration.hpp>
 #include <neap/optimize/stages/polish.hpp>
-#include <neap/optimize/stages/rules.hpp>
-#include <neap/optimize/stages/smallest_peak.hpp>
 #include <neap/optimize/stages/tighter_limits.hpp>
 #include <neap/schedule/refine.hpp>
 #include <neap/simulate/flow_facts.hpp>
@@ -19,6 +17,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,13 +63,13 @@ TEST_CASE("a dive ends where its part of the budget does, and waits to be contin
 
 TEST_CASE("large-neighbourhood search never loses the best, and leaves an empty queue") {
   search_policy few;
-  few.neighbourhoods.max_in_vain = 10;
+  few.neighbourhoods.max_failures = 10;
   search_stage s("random_model1", 0.6, 0, few);
   s.run().diving.dive(s.orders.front());
   s.run().diving.search(0.005);
   auto const before = s.state().best;
   auto const judged = s.judged();
-  s.run().search_neighbourhoods();
+  detail::search_neighbourhoods(s.state(), s.run().diving, 17);
   CHECK(s.judged() > judged);
   CHECK_FALSE(s.state().beats(before->state.result, s.state().best->state.result));
   CHECK(s.state().queue.empty());
@@ -84,8 +83,8 @@ TEST_CASE("a sub-search has a scope of its own") {
   auto const best = state.best;
   auto const target = state.target;
   auto const inner = state.sub_search([&] {
-    state.asked.memory = 1;
-    state.aside = true;
+    state.active_limits.memory = 1;
+    state.is_exploratory = true;
     state.seek({});
     state.lower_target(100);
     state.best = nullptr;
@@ -94,12 +93,12 @@ TEST_CASE("a sub-search has a scope of its own") {
   CHECK(state.queue == queue);
   CHECK(state.best == best);
   CHECK(state.target == target);
-  CHECK_FALSE(state.aside);
-  CHECK(state.asked.memory == state.limits.memory);
-  CHECK(inner.asked.memory == 1);
+  CHECK_FALSE(state.is_exploratory);
+  CHECK(state.active_limits.memory == state.limits.memory);
+  CHECK(inner.active_limits.memory == 1);
   CHECK(inner.queue.empty());
   state.queue.front()->expanded = true;
-  state.resume(queue);
+  state.restart_from(queue);
   CHECK_FALSE(state.queue.front()->expanded);
   CHECK(state.goal.memory == state.limits.memory);
 }
@@ -108,10 +107,10 @@ TEST_CASE("searches for the smallest peak: unmet limits have one answer, met one
   bytes_t smallest[2];
   for (int k = 0; k < 2; ++k) {
     search_stage s("nested3", k == 0 ? 0.02 : 0.01);
-    detail::search_until_met(s.run(), s.orders);
+    detail::search_until_met(s.run());
     CHECK_FALSE(s.state().is_met());
     CHECK_FALSE(s.state().goal.limits_memory);
-    CHECK_FALSE(s.state().for_smallest);
+    CHECK_FALSE(s.state().records_near_smallest);
     CHECK(s.best_is_right());
     smallest[k] = s.state().best->state.result.peak_bytes;
   }
@@ -119,7 +118,7 @@ TEST_CASE("searches for the smallest peak: unmet limits have one answer, met one
 
   search_stage met("nested3", 0.6);
   auto const orders = met.orders;
-  detail::search_until_met(met.run(), orders);
+  detail::search_until_met(met.run());
   CHECK(met.state().is_met());
   CHECK(met.state().goal.limits_memory);
   for (auto const& n : orders) CHECK(std::count(met.state().queue.begin(), met.state().queue.end(), n) == 1);
@@ -128,43 +127,40 @@ TEST_CASE("searches for the smallest peak: unmet limits have one answer, met one
 TEST_CASE("a moment's search stops at the first candidate that fits, and what it found does not wait") {
   search_stage s("chain200", 0.5);
   auto const queue = s.state().queue;
-  detail::search_first_fit(s.run(), s.orders);
+  detail::search_first_fit(s.run());
   CHECK(s.judged() > 1);
   CHECK(s.state().queue == queue);
   CHECK(s.state().budget.used() < 0.2);
   auto const judged = s.judged();
   if (s.state().is_met()) {
-    detail::search_first_fit(s.run(), s.orders);
+    detail::search_first_fit(s.run());
     CHECK(s.judged() == judged);
   }
 }
 
 TEST_CASE("a dear plan is no dearer after a search for cheaper ones") {
   search_stage s("gpt-d256-l4-b8-t128", 0.6);
-  auto starts = s.orders;
-  s.run().parts.prepare(starts, s.run().recomputed);
-  s.run().plant_all(starts);
+  detail::run_stages(s.run(), detail::phase::seeds);
   REQUIRE(s.state().is_met());
   auto const before = s.state().best;
-  detail::search_cheaper(s.run(), s.orders);
+  detail::reduce_price(s.run());
   CHECK(s.state().is_met());
   CHECK(s.state().best->state.result.latency <= before->state.result.latency);
-  CHECK_FALSE(s.state().aside);
-  CHECK(s.state().asked.latency == s.state().limits.latency);
+  CHECK_FALSE(s.state().is_exploratory);
+  CHECK(s.state().active_limits.latency == s.state().limits.latency);
 }
 
 TEST_CASE("placement: the answer fits or is the smallest, and polish keeps that") {
   search_stage s("transformer24", 0.7);
-  auto starts = s.orders;
   auto& placing = s.run().placing;
   CHECK(placing.answer() == nullptr);
   CHECK(placing.place());
   CHECK(placing.answer() == s.orders.front());
   CHECK_FALSE(placing.answer_fits());
-  s.run().plant_all(starts);
-  detail::explore(s.run(), starts);
+  detail::run_stages(s.run(), detail::phase::seeds);
+  detail::run_stages(s.run(), detail::phase::exploration);
   placing.place();
-  placing.place_others();
+  placing.place_alternatives();
   auto const fits = placing.answer_fits();
   CHECK(s.state().out.fits == fits);
   CHECK(s.state().best == placing.answer());
@@ -209,8 +205,10 @@ TEST_CASE("tighter limits are below the limit, above the bound, of one ladder, a
 
 TEST_CASE("rules without a pipeline of rules change nothing") {
   search_stage s("nested3", 0.5);
-  CHECK(detail::apply_rules(s.state(), s.moves(), s.orders.front(), 1) == s.orders.front());
+  detail::run_stages(s.run(), detail::phase::begin);
+  CHECK(s.run().bases == s.orders);
   CHECK(s.judged() == 1);
+  CHECK(s.state().out.stages.empty());
 }
 
 TEST_CASE("polish: without time, the quickest that comes of what was surpassed and has addresses within the limit") {
@@ -232,11 +230,11 @@ TEST_CASE("polish: without time, the quickest that comes of what was surpassed a
             auto e = testing::drawn_edit(neap::swap{draw.below(2) ? 16e9 : 64e9}, n->state, draw, 20);
             if (!e) continue;
             auto made = testing::judged(std::move(e->graph), std::move(e->order), s.cost());
-            n = state.make_node(nullptr, std::move(made.graph), std::move(made.order), std::move(made.result));
+            n = state.make_node(nullptr, "", std::move(made.graph), std::move(made.order), std::move(made.result));
             auto const& now = n->state;
             if (!state.limits.fits(now.result)) continue;
             if (answered) state.best = n;
-            state.before_surpassed(n);
+            state.on_incumbent_replaced(n);
             auto const c = testing::judged(now.graph, refine{}(flow_facts(now.graph, s.cost()), now.order), s.cost());
             if (c.result.peak_bytes > now.result.peak_bytes || c.result.latency >= now.result.latency) continue;
             least = std::min(least, c.result.latency);
@@ -255,4 +253,44 @@ TEST_CASE("polish: without time, the quickest that comes of what was surpassed a
         CHECK(s.best_is_right());
       }
   CHECK(without_addresses > 0);
+}
+
+TEST_CASE("an epoch runs the stages of the list in its order, each with a record of its own work and candidates") {
+  using run_type = search_stage::run_type;
+  auto const place_of = [](std::string const& name) {
+    auto const& all = detail::stages<run_type>;
+    return std::find_if(all.begin(), all.end(), [&](auto const& s) { return name == s.name; }) - all.begin();
+  };
+  for (double const memory : {0.02, 0.6}) {
+    CAPTURE(memory);
+    search_stage s("nested3", memory);
+    auto const before = s.judged();
+    auto const began = work_meter::now();
+    detail::run_epoch(s.run(), s.state().limits, 0.3);
+    auto const spent = 1e-9 * static_cast<double>(work_meter::now() - began);
+    auto const& records = s.state().out.stages;
+    std::size_t candidates = 0, inside = 0;
+    double work = 0;
+    std::ptrdiff_t last = -1;
+    for (auto const& r : records) {
+      CAPTURE(r.stage);
+      candidates += r.candidates, work += r.work;
+      CHECK(r.epoch == 2);  // the first has begun with the program
+      CHECK(r.work >= 0);
+      CHECK(r.seconds >= 0);
+      inside += r.within == "smallest_peak";
+      if (!r.within.empty()) continue;
+      CHECK(place_of(r.stage) < static_cast<std::ptrdiff_t>(detail::stages<run_type>.size()));
+      CHECK(place_of(r.stage) > last);
+      last = place_of(r.stage);
+    }
+    CHECK(candidates == s.judged() - before);
+    CHECK(work <= spent * (1 + 1e-9) + 1e-9);
+    CHECK(work > 0.5 * spent);
+    CHECK((inside > 0) == (memory < 0.1));
+    CHECK(s.state().stage == nullptr);
+    for (auto const* p = s.state().best->path.get(); p; p = p->before.get()) CHECK_FALSE(p->last.stage.empty());
+    REQUIRE(s.state().best->path);
+    CHECK(s.state().best->path->last.cost == plan_cost(s.state().best->state.result));
+  }
 }

@@ -1,6 +1,5 @@
 // Each stage of the search that makes candidates to start from, called by itself.
-#include <neap/optimize/search_run.hpp>
-#include <neap/optimize/stages/further_partitions.hpp>
+#include <neap/optimize/search_stages.hpp>
 
 #include "../support/search_stage.hpp"
 
@@ -23,7 +22,7 @@ TEST_CASE("initial orders: the original is the first candidate, an order that wa
   auto const before = s.judged();
   auto const& c = s.orders[0]->state;
   std::array const twice{c.order, c.order};
-  CHECK(detail::plant_orders(s.state(), c.order, twice).size() ==
+  CHECK(detail::add_initial_orders(s.state(), c.order, twice).size() ==
         2);  // that of before, and one of three that are equal
   CHECK(s.judged() == before + 1);
 }
@@ -33,19 +32,19 @@ TEST_CASE(
   search_stage s("chain200", 0.4);
   detail::segments<search_stage::state_type> stage(s.state());
   CHECK_FALSE(s.state().is_met());
-  stage.plant(s.orders);
+  stage.add_seeds(s.orders);
   CHECK(s.state().is_met());
   CHECK(s.best_is_right());
   auto const once = s.judged();
-  stage.plant(s.orders, true);
+  stage.add_seeds(s.orders, true);
   CHECK(s.judged() > once);
 
   search_policy off;
   off.segments.on = false;
   search_stage without("chain200", 0.4, 0, off);
   detail::segments<search_stage::state_type> none(without.state());
-  none.plant(without.orders);
-  none.plant_one(without.orders, 1);
+  none.add_seeds(without.orders);
+  none.add_until_met(without.orders, 1);
   CHECK(none.prepare(without.orders).empty());
   CHECK(without.judged() == 1);
 }
@@ -53,10 +52,10 @@ TEST_CASE(
 TEST_CASE("segments stop at the first that meets the limit, and go on from there") {
   search_stage s("chain200", 0.4);
   detail::segments<search_stage::state_type> stage(s.state());
-  stage.plant_one(s.orders, 1);
+  stage.add_until_met(s.orders, 1);
   CHECK(s.state().is_met());
   auto const one = s.judged();
-  stage.plant(s.orders);
+  stage.add_seeds(s.orders);
   CHECK(s.judged() > one);
 }
 
@@ -65,31 +64,31 @@ TEST_CASE("segments use their share of the epoch, and no candidate more") {
   little.segments.share = 1e-4;
   search_stage s("chain200", 0.4, 0, little);
   detail::segments<search_stage::state_type> stage(s.state());
-  stage.plant(s.orders);
+  stage.add_seeds(s.orders);
   CHECK(s.state().budget.used() >= 1e-4);
   CHECK(s.judged() <= 1 + 1 + 12);  // what is begun is ended: one candidate after the share
 }
 
 TEST_CASE("hidden swaps cost nothing and lower the peak; without a link there are none") {
   search_stage s("transformer24", 0.9);
-  detail::plant_hidden_swaps(s.state(), s.orders);
+  detail::add_hidden_swaps(s.state(), s.orders);
   CHECK(s.judged() > 1);
   CHECK(s.best_is_right());
   auto const& r = s.state().best->state.result;
   if (s.state().is_met()) CHECK(r.peak_bytes < s.state().out.original.peak_bytes);
   search_stage none("nested3", 0.9);
-  detail::plant_hidden_swaps(none.state(), none.orders);
-  detail::plant_offloads(none.state());
+  detail::run_stages(none.run(), detail::phase::begin);
+  for (auto const& x : none.state().out.stages) CHECK(x.stage != "hidden_swaps");
   CHECK(none.judged() == 1);
 }
 
 TEST_CASE("offloads come near a limit of memory, or use a limit of latency") {
   search_stage s("transformer24", 0.7);
-  detail::plant_offloads(s.state());
+  detail::add_offloads(s.state());
   CHECK(s.best_is_right());
   CHECK(s.state().best->state.result.peak_bytes < s.state().out.original.peak_bytes);
   search_stage spends("transformer24", 0, 1.5);
-  detail::plant_offloads(spends.state());
+  detail::add_offloads(spends.state());
   CHECK(spends.best_is_right());
   CHECK(spends.state().best->state.result.latency <= spends.state().goal.latency);
   CHECK(spends.state().best->state.result.peak_bytes < spends.state().out.original.peak_bytes);
@@ -100,14 +99,12 @@ TEST_CASE("partitions start from prepared bases, and bring the peak down") {
   detail::segments<search_stage::state_type> recomputed(s.state());
   detail::partitions<search_stage::state_type> stage(s.state());
   auto starts = s.orders;
-  stage.plant(starts, recomputed);
-  CHECK(starts.size() == 1);  // nothing is prepared
-  CHECK(stage.prices() == nullptr);
-  CHECK_FALSE(stage.sharpen());
+  CHECK(stage.prices() == nullptr);  // nothing is prepared
+  CHECK_FALSE(stage.refine());
   stage.prepare(starts, recomputed);
   REQUIRE(stage.prices() != nullptr);
   CHECK(stage.bases().front() == s.orders.front());
-  stage.plant(starts, recomputed);
+  stage.add_seeds(starts, recomputed);
   CHECK(starts.size() > 1);
   CHECK(s.state().best->state.result.peak_bytes < s.state().out.original.peak_bytes);
   CHECK(s.best_is_right());
@@ -122,7 +119,7 @@ TEST_CASE("partitions start from prepared bases, and bring the peak down") {
 TEST_CASE("candidates to cut are above the target, each once, and no slower than allowed") {
   search_stage s("gpt-d256-l4-b8-t128", 0.5, 1.3);
   detail::segments<search_stage::state_type> recomputed(s.state());
-  recomputed.plant(s.orders);
+  recomputed.add_seeds(s.orders);
   auto const& state = s.state();
   for (seconds_t const latency : {state.out.original.latency * 1.05, state.goal.latency}) {
     auto const cut = detail::candidates_to_cut(state, latency, state.target);
@@ -147,9 +144,9 @@ struct same_again : search_starts {
     void run(objective const& goal, start_judge& judge) override {
       for (int k = 0; k < times && !judge.stop(); ++k) {
         auto const v = judge.judge(from.graph, from.order, "the same");
-        CHECK(v.peak == from.result.peak_bytes);
+        CHECK(v.peak_bytes == from.result.peak_bytes);
         CHECK(v.latency == from.result.latency);
-        CHECK((v.peak > goal.memory || !goal.limits_memory));
+        CHECK((v.peak_bytes > goal.memory || !goal.limits_memory));
         judge.keep();
         judge.pause();
       }
@@ -165,10 +162,10 @@ struct same_again : search_starts {
 TEST_CASE("external seeds are judged, marked and kept, with pauses between them, in their share of the epoch") {
   auto const plant = [](search_policy const& policy, int& pauses) {
     search_stage s("nested3", 0.5, 0, policy, std::make_shared<same_again const>(7));
-    s.run().external.plant(false, [&] { ++pauses; });
+    s.run().external.add_seeds(false, [&] { ++pauses; });
     CHECK(s.state().queue.size() == s.judged());
-    CHECK_FALSE(s.state().queue.front()->given);
-    for (std::size_t k = 1; k < s.state().queue.size(); ++k) CHECK(s.state().queue[k]->given);
+    CHECK_FALSE(s.state().queue.front()->is_external_seed);
+    for (std::size_t k = 1; k < s.state().queue.size(); ++k) CHECK(s.state().queue[k]->is_external_seed);
     CHECK((s.state().external_share > 0) == (pauses > 0));
     return s.judged();
   };
@@ -181,11 +178,4 @@ TEST_CASE("external seeds are judged, marked and kept, with pauses between them,
   little.external_seeds.on = false;
   CHECK(plant(little, pauses = 0) == 1);
   CHECK(pauses == 0);
-}
-
-TEST_CASE("small programs alone are solved exactly") {
-  search_stage large("nested3", 0.5);
-  detail::plant_small_program(large.state());
-  CHECK(large.judged() == 1);
-  CHECK(large.state().may_run_again.size() == large.state().graph.op_count());
 }

@@ -1,5 +1,5 @@
 // The rows of bench/results/quality.csv: twelve graphs under six limits of memory, searched for a fixed number of
-// iterations on one thread. The same row comes out on every machine, so that a change that moves one shows.
+// iterations. The same row comes out on every machine, so that a change that moves one shows.
 #pragma once
 
 #include <neap/blocks/solver_seeds.hpp>
@@ -17,10 +17,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -73,7 +75,7 @@ struct quality_row {
   double limit = 0;
   bool fits = false;
   bytes_t peak_bytes = 0, arena_bytes = 0;
-  std::string latency_ratio, plan;  // the plan's digest: its steps and offsets
+  std::string latency_ratio, plan;  // the plan's digest: its steps and offsets; equal within one commit
   double seconds = 0;               // of this run: not compared
 
   [[nodiscard]] std::string text() const {
@@ -82,7 +84,30 @@ struct quality_row {
     return graph + ',' + number + ',' + (fits ? "1," : "0,") + std::to_string(peak_bytes) + ',' +
            std::to_string(arena_bytes) + ',' + latency_ratio + ',' + plan;
   }
+  [[nodiscard]] double latency() const { return std::stod(latency_ratio); }
 };
+
+/// A row may be so much worse than a recorded one: its latency; where no limit is met, its arena or its latency.
+inline constexpr double quality_tolerance = 0.005;
+
+/// Whether a row is a worse answer than a recorded one by more than the tolerance.
+inline bool is_worse(quality_row const& now, quality_row const& recorded) {
+  if (now.fits != recorded.fits) return recorded.fits;
+  auto const above = [](double a, double b) { return a > (1 + quality_tolerance) * b; };
+  bool const slower = above(now.latency(), recorded.latency());
+  if (now.fits) return slower;
+  auto const arena = static_cast<double>(now.arena_bytes), before = static_cast<double>(recorded.arena_bytes);
+  return above(arena, before) || (slower && !above(before, arena));
+}
+
+/// The geometric mean of the latency of rows whose limit is met, by that of the recorded ones.
+inline double mean_latency_change(std::vector<quality_row> const& now, std::vector<quality_row> const& recorded) {
+  double sum = 0;
+  int count = 0;
+  for (std::size_t i = 0; i < now.size(); ++i)
+    if (now[i].fits && recorded[i].fits) sum += std::log(now[i].latency() / recorded[i].latency()), ++count;
+  return std::exp(sum / std::max(count, 1));
+}
 inline constexpr char const* quality_heading = "graph,limit,fits,peak_bytes,arena_bytes,latency_ratio,plan";
 
 /// The digest of what the plan executes, and where: names and times left out.
@@ -103,8 +128,9 @@ inline digest steps_digest(neap::plan<graph> const& p) {
 /// The verified plan of `g` under `limit`, as a row, after `iterations` candidates or, where `seconds` is positive, so
 /// much time. Throws std::runtime_error if the verifier refuses it.
 inline quality_row plan_quality(quality_graph const& g, double limit, std::size_t iterations, double seconds = 0,
-                                search_policy const& policy = {}) {
+                                search_policy const& policy = {}, unsigned threads = 1) {
   search_options options;
+  options.threads = threads;
   options.policy = policy;
   auto cost = given_or{roofline::h100_like()};
   cost.other.to_host_bytes_per_second = cost.other.to_device_bytes_per_second = std::max(g.link, 1.0);
@@ -131,14 +157,22 @@ inline quality_row plan_quality(quality_graph const& g, double limit, std::size_
           found.seconds};
 }
 
-/// The rows of a file that bench_quality wrote. Throws std::runtime_error where it is not there or has another heading.
-inline std::vector<std::string> recorded_quality(std::string const& path) {
+/// The rows of a file that bench_quality wrote. Throws std::runtime_error where it is not there or not of that form.
+inline std::vector<quality_row> recorded_quality(std::string const& path) {
   std::ifstream file(path);
   std::string line;
   if (!std::getline(file, line) || line != quality_heading)
     throw std::runtime_error(path + ": expected the heading " + quality_heading);
-  std::vector<std::string> rows;
-  while (std::getline(file, line)) rows.push_back(line);
+  std::vector<quality_row> rows;
+  while (std::getline(file, line)) {
+    std::istringstream cells(line);
+    std::vector<std::string> cell;
+    for (std::string c; std::getline(cells, c, ',');) cell.push_back(c);
+    if (cell.size() != 7) throw std::runtime_error(path + ": expected seven cells: " + line);
+    rows.push_back(
+        {cell[0], std::stod(cell[1]), cell[2] == "1", std::stoll(cell[3]), std::stoll(cell[4]), cell[5], cell[6]});
+    if (rows.back().text() != line) throw std::runtime_error(path + ": not as bench_quality writes it: " + line);
+  }
   return rows;
 }
 

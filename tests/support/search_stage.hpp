@@ -41,7 +41,7 @@ class search_stage {
     cost_.other.to_host_bytes_per_second = cost_.other.to_device_bytes_per_second = std::max(program_.link, 1.0);
     run_ = std::make_unique<run_type>(program_.program, moves_, neap::detail::cost_model_ref<graph>(cost_),
                                       neap::detail::scheduler_ref<graph>(as_mutated{}), options_);
-    orders = run_->orders = neap::detail::plant_orders(state(), program_.order, {});
+    orders = run_->orders = neap::detail::add_initial_orders(state(), program_.order, {});
     run_->external.begin(orders);
     run_->begin_epoch(state().limits, 1);
   }

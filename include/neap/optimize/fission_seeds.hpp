@@ -44,7 +44,7 @@ class fission_seeds {
     take(sweeps_.size() - 1, sweeps_.back()->front());
   }
   /// Adds stretches near the most promising ones; nearer at each call. False once they could not be nearer.
-  bool sharpen(bytes_t target);
+  bool refine(bytes_t target);
   /// What an option makes of its candidate; nothing if it cannot be built.
   template <class G>
   std::optional<edited<G>> build(option const& o, candidate<G> const& c) const {
@@ -73,7 +73,7 @@ class fission_seeds {
   search_policy::part_numbers numbers_;
   std::vector<std::unique_ptr<fission_sweep>> sweeps_;  // of each candidate
   plain_vector<option> options_;
-  std::uint32_t reach_ = 0;  // of the next sharpen()
+  std::uint32_t reach_ = 0;  // of the next refine()
 };
 
 /// What a sweep of g's fissions needs of the device, taken from a cost model with a graph of two small ops.

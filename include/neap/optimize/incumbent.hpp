@@ -22,7 +22,7 @@ class incumbent_alternatives {
 
   /// Whether a candidate leaves a level's headroom of the limit of memory, and is quicker than what has done so.
   bool is_best_with_headroom(simulation const& r, std::size_t level, objective const& limits) const {
-    return limits.limits_memory && r.peak_bytes <= limits.memory - limits.memory / numbers_.headroom[level] &&
+    return limits.limits_memory && r.peak_bytes <= limits.memory - ratio_of(numbers_.headroom[level], limits.memory) &&
            r.latency <= limits.latency &&
            (!with_headroom_[level] || r.latency < with_headroom_[level]->state.result.latency);
   }

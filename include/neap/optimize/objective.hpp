@@ -13,12 +13,6 @@ namespace neap { inline namespace v0 {
 /// small, and the quickest of them is the answer: a hundredth of memory that is missed anyway is worth no time.
 inline constexpr double near_smallest = 0.01;
 
-/// What a candidate came to, in short.
-struct verdict {
-  bytes_t peak;
-  seconds_t latency;
-};
-
 /// Limits in absolute numbers. With a memory limit the latency is made small under it; with a latency limit alone, the
 /// peak is; with both, both must hold and the latency is made small.
 struct objective {
@@ -39,27 +33,23 @@ struct objective {
   }
   /// The smallest peak is wanted, and there is latency to spend on it.
   bool spends_latency() const { return limits_latency && !limits_memory; }
-  bool fits(verdict const& v) const { return v.peak <= memory && v.latency <= latency; }
-  bool fits(simulation const& s) const { return fits(verdict{s.peak_bytes, s.latency}); }
+  bool fits(plan_cost const& v) const { return v.peak_bytes <= memory && v.latency <= latency; }
   /// Whether a candidate that fits is better than another one that fits: faster, or smaller where only latency is
   /// limited; the other number decides ties.
-  bool better(verdict const& a, verdict const& b) const {
-    if (limits_memory) return a.latency < b.latency || (a.latency == b.latency && a.peak < b.peak);
-    return a.peak < b.peak || (a.peak == b.peak && a.latency < b.latency);
-  }
-  bool better(simulation const& a, simulation const& b) const {
-    return better(verdict{a.peak_bytes, a.latency}, verdict{b.peak_bytes, b.latency});
+  bool better(plan_cost const& a, plan_cost const& b) const {
+    if (limits_memory) return a.latency < b.latency || (a.latency == b.latency && a.peak_bytes < b.peak_bytes);
+    return a.peak_bytes < b.peak_bytes || (a.peak_bytes == b.peak_bytes && a.latency < b.latency);
   }
   /// Whether one would be a better answer than the other: it fits and is better; or, where nothing fits, it is nearer to
   /// the limit of latency, or within it as the other is, and smaller, or as small and quicker.
-  bool beats(verdict const& a, verdict const& b) const {
+  bool beats(plan_cost const& a, plan_cost const& b) const {
     bool const fitting = fits(a);
     if (fits(b)) return fitting && better(a, b);
     if (fitting) return true;
-    auto const late = [&](verdict const& v) { return std::max(v.latency, latency); };
+    auto const late = [&](plan_cost const& v) { return std::max(v.latency, latency); };
     if (late(a) < late(b) * (1 - rounding)) return true;
     if (late(b) < late(a) * (1 - rounding)) return false;
-    return a.peak < b.peak || (a.peak == b.peak && a.latency < b.latency);
+    return a.peak_bytes < b.peak_bytes || (a.peak_bytes == b.peak_bytes && a.latency < b.latency);
   }
 };
 

@@ -37,7 +37,7 @@ std::string name_of_op(G const& g, op_id o) {
 
 /// What is in use where the peak of a candidate is reached first. O(storages log storages).
 template <class G>
-peak_content content_of_peak(candidate<G> const& c) {
+peak_content peak_content_of(candidate<G> const& c) {
   auto const& r = c.result;
   peak_content out;
   if (c.order.size() == 0) return out;

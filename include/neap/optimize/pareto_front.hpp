@@ -1,19 +1,12 @@
 // What memory costs in time: of many candidates those that no other beats in both.
 #pragma once
 
-#include <neap/core/units.hpp>
+#include <neap/plan/simulation.hpp>
 
 #include <cstddef>
 #include <vector>
 
 namespace neap { inline namespace v0 {
-
-/// What a candidate comes to.
-struct plan_cost {
-  bytes_t peak_bytes = 0;
-  seconds_t latency = 0;
-  friend bool operator==(plan_cost const&, plan_cost const&) = default;
-};
 
 /// The points that no other is at least as good as in both peak and latency: of rising peak and falling latency. Does not
 /// depend on the order in which points came.

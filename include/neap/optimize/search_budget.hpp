@@ -14,13 +14,13 @@
 
 namespace neap { inline namespace v0 { namespace detail {
 
-/// Shares are parts of an epoch's work. A hunt (best_first.hpp) has its own part of it, whenever it begins, so that what it
-/// finds does not depend on what was tried before.
+/// Shares are parts of an epoch's work. A sub-search (stages/smallest_peak.hpp) has a part of it for
+/// itself, whenever it begins: its result does not depend on what ran before.
 class search_budget {
  public:
   explicit search_budget(search_options const& options)
       : options_(options),
-        iterations_(std::max<std::size_t>(options.iterations, 1)),  // the program as it came is judged in any case
+        iterations_(std::max<std::size_t>(options.iterations, 1)),  // the program as it came is evaluated in any case
         begin_(clock::now()) {}
 
   double elapsed() const { return std::chrono::duration<double>(clock::now() - begin_).count(); }
@@ -37,14 +37,14 @@ class search_budget {
   double seconds_left(std::size_t ops) const {
     return options_.time.limit.count() - kept_back_ * static_cast<double>(ops) - elapsed();
   }
-  /// Candidates that may still be judged, at most `most`.
+  /// Candidates that may still be evaluated, at most `most`.
   std::size_t left(std::size_t judged, std::size_t most) const { return std::min(most, iterations_ - judged); }
 
   /// An epoch of so much work, in seconds of the meter, begins.
   void begin_epoch(double work) {
     epoch_ = work, epoch_begin_ = work_meter::now();
     ran_out_ = false;
-    end_hunt();
+    end_sub_budget();
   }
   /// Whether a share of the epoch was used up, so that a longer one would do more. A share of 0 always is, in longer epochs
   /// too: where all else is done with next to nothing of the epoch, there is no more to do.
@@ -62,19 +62,20 @@ class search_budget {
   /// The part that is used.
   double used() const { return (1e-9 * static_cast<double>(spent() + skipped_) / epoch_ - from_) / (to_ - from_); }
 
-  bool is_hunting() const { return hunting_; }
-  void begin_hunt() {
-    hunting_ = true;
-    from_ = options_.policy.epochs.before_hunt, to_ = 1;
+  /// Whether parts are of a sub-budget now. The reserved one is what follows the seeds' share.
+  bool has_sub_budget() const { return has_sub_budget_; }
+  void begin_reserved_budget() {
+    has_sub_budget_ = true;
+    from_ = options_.policy.epochs.before_smallest_peak, to_ = 1;
     skipped_ = std::max<std::int64_t>(in_nanoseconds(from_) - spent(), 0);
   }
-  /// A hunt with a part of what is left, from now on.
-  void begin_short_hunt(double part) {
+  /// A part of what is left, from now on.
+  void begin_sub_budget(double part) {
     auto const now = used();
-    hunting_ = true;
+    has_sub_budget_ = true;
     from_ = now, to_ = now + part * (1 - now);
   }
-  void end_hunt() { hunting_ = false, skipped_ = 0, from_ = 0, to_ = 1; }
+  void end_sub_budget() { has_sub_budget_ = false, skipped_ = 0, from_ = 0, to_ = 1; }
 
  private:
   using clock = std::chrono::steady_clock;
@@ -92,9 +93,9 @@ class search_budget {
   double kept_back_ = 0;
   double epoch_ = 1;
   std::uint64_t epoch_begin_ = work_meter::now();
-  bool ran_out_ = false, hunting_ = false;
+  bool ran_out_ = false, has_sub_budget_ = false;
   double from_ = 0, to_ = 1;  // of the epoch, what parts are of
-  std::int64_t skipped_ = 0;  // nanoseconds of a hunt that begins earlier
+  std::int64_t skipped_ = 0;  // nanoseconds of a reserved budget that begins earlier
 };
 
 }}}  // namespace neap::v0::detail

@@ -33,7 +33,7 @@ struct search_progress {
   seconds_t latency = 0;          // of the best candidate so far
   bool fits = false;              // whether it meets the limits
   bytes_t lower_bound_bytes = 0;  // no order of the same ops, however recomputed, gets below
-  std::size_t candidates = 0;     // judged so far
+  std::size_t candidates = 0;     // evaluated so far
   double elapsed = 0;             // seconds since the search began
 };
 
@@ -62,11 +62,12 @@ struct search_options {
   latency_limit latency_at_most{};
   time_budget time{};
   memory_options memory{};
-  std::size_t iterations = SIZE_MAX;  // candidates judged at most: a search that ends by it is repeatable to the byte
-  std::size_t width = 32;             // mutations judged a candidate
-  unsigned threads = 1;               // that judge mutations; at least 1. The same candidates in the same order for any
-                                      // number. Moves, cost model and scheduler are called on all of them at once
-  std::uint64_t seed = 1;             // of random choices: all else equal, answers of two seeds are about as good
+  std::size_t iterations =
+      SIZE_MAX;            // candidates evaluated at most: a search that ends by it is repeatable to the byte
+  std::size_t width = 32;  // mutations evaluated a candidate
+  unsigned threads = 1;    // that evaluate mutations; at least 1. The same candidates in the same order for any
+                           // number. Moves, cost model and scheduler are called on all of them at once
+  std::uint64_t seed = 1;  // of random choices: all else equal, answers of two seeds are about as good
   std::stop_token stop{};
   progress_callback progress{};         // called when the best candidate changes
   double progress_every = 0;            // seconds: progress is reported after so long even if nothing changed; 0: never
@@ -107,7 +108,7 @@ struct forcing_op {
 
 namespace detail {
 /// Two times for a person, in one unit, with as many digits as it takes to tell them apart.
-std::pair<std::string, std::string> times_told_apart(seconds_t a, seconds_t b);
+std::pair<std::string, std::string> distinct_times(seconds_t a, seconds_t b);
 }  // namespace detail
 
 /// What a search's answer has beside the plan.
@@ -122,13 +123,14 @@ struct search_outcome {
   std::vector<operator_time> times;      // what its computing is made of, the longest first
   std::vector<std::string> reasons;      // why something may not run again, move or be cut: a line each, with its name
   std::vector<search_progress> history;  // each time the best changed
-  std::vector<std::string> steps;        // the mutations that lead from the original to the best
-  std::vector<plan_cost> front;          // of all judged those that none beats but by rounding; of rising peak
-  std::size_t candidates = 0;            // judged
+  std::vector<search_step> steps;        // from the original to the best
+  std::vector<plan_cost> front;          // of all evaluated those that none beats but by rounding; of rising peak
+  std::size_t candidates = 0;            // evaluated
   std::vector<std::uint64_t> trail;  // a hash of all candidates so far, in order, after 1, 2, 4, 8... of them: that of
                                      // a shorter search begins that of a longer one
   double seconds = 0;                // taken by the search
   search_profile profile;
+  std::vector<stage_record> stages;  // each run of a stage, in the order in which they ended
 
  protected:
   /// Why the best plan does not fit: it needs `arena`, though but `peak` is in use at once, of which `resident` is there

@@ -30,7 +30,7 @@ struct search_problem {
   // By op of the program. A pipeline that recomputes what passes a filter leaves nothing to seeds, which do not know the
   // filter.
   plain_vector<bool> may_run_again;
-  objective limits;  // the user's, once the program is judged
+  objective limits;  // the user's, once the program is evaluated
 
   /// Starts from outside alone make candidates, no moves do: one epoch without end, whose effort the iterations say.
   bool is_for_solvers() const {

@@ -1,4 +1,4 @@
-// What is written down while a search runs, and stands in its outcome: how many candidates were judged and a digest of them,
+// What is written down while a search runs, and stands in its outcome: how many candidates were evaluated and a digest of them,
 // each best answer with its time, the Pareto front. Progress is reported from here.
 #pragma once
 
@@ -23,7 +23,7 @@ class search_record {
         budget_(budget),
         out_(out) {}
 
-  /// A candidate was judged as part of the search.
+  /// A candidate was evaluated as part of the search.
   void count(plan_cost what) {
     trail_ = scramble(
         trail_ ^ scramble(static_cast<std::uint64_t>(what.peak_bytes) ^ std::bit_cast<std::uint64_t>(what.latency)));
@@ -32,10 +32,10 @@ class search_record {
     if (options_.progress && options_.progress_every > 0 && !out_.history.empty() && budget_.elapsed() >= report_at_)
       report(standing(last_best(), out_.history.back().fits));
   }
-  /// One was judged beside the search: a point of the front, and no candidate.
+  /// One was evaluated beside the search: a point of the front, and no candidate.
   void note(plan_cost what) { front_.add(what); }
   /// The search has a new best candidate. A sub-search that begins with less than what is known records nothing.
-  void best_is(verdict const& v, objective const& limits) {
+  void best_is(plan_cost const& v, objective const& limits) {
     if (!out_.history.empty() && !limits.beats(v, last_best())) return;
     out_.history.push_back(standing(v, limits.fits(v)));
     report(out_.history.back());
@@ -51,9 +51,9 @@ class search_record {
   }
 
  private:
-  verdict last_best() const { return {out_.history.back().peak_bytes, out_.history.back().latency}; }
-  search_progress standing(verdict const& v, bool fits) const {
-    return {v.peak, v.latency, fits, out_.lower_bound_bytes, out_.candidates, budget_.elapsed()};
+  plan_cost last_best() const { return {out_.history.back().peak_bytes, out_.history.back().latency}; }
+  search_progress standing(plan_cost const& v, bool fits) const {
+    return {v.peak_bytes, v.latency, fits, out_.lower_bound_bytes, out_.candidates, budget_.elapsed()};
   }
   void report(search_progress const& p) {
     report_at_ = p.elapsed + options_.progress_every;
@@ -63,7 +63,7 @@ class search_record {
   search_options const& options_;
   search_budget const& budget_;
   search_outcome& out_;
-  pareto_front front_;       // of all that was judged
+  pareto_front front_;       // of all that was evaluated
   std::uint64_t trail_ = 0;  // of out.trail
   double report_at_ = 0;     // seconds: when progress is reported next, unless the best changes before
 };

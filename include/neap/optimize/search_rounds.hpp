@@ -38,8 +38,7 @@ class search_rounds {
       auto const& r = n->state.result;
       waiting_.push_back({r.peak_bytes, r.latency, n->excess, estimated_cost(r.latency, price_, n->excess)});
     }
-    search_standing const now{
-        state_.goal, {best.peak_bytes, best.latency}, state_.goal.fits(best), state_.target, state_.max_waiting()};
+    search_standing const now{state_.goal, best, state_.goal.fits(best), state_.target, state_.max_waiting()};
     auto const next = state_.options.strategy(span_of(waiting_), now);
     if (next.expand.empty()) return false;
 

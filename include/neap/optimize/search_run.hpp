@@ -5,17 +5,16 @@
 #include <neap/optimize/search_state.hpp>
 #include <neap/optimize/stages/dives.hpp>
 #include <neap/optimize/stages/external_seeds.hpp>
-#include <neap/optimize/stages/neighbourhoods.hpp>
-#include <neap/optimize/stages/offloads.hpp>
 #include <neap/optimize/stages/partitions.hpp>
 #include <neap/optimize/stages/placement.hpp>
 #include <neap/optimize/stages/segments.hpp>
-#include <neap/optimize/stages/small_programs.hpp>
 
-#include <cstdint>
 #include <vector>
 
 namespace neap { inline namespace v0 { namespace detail {
+
+/// When a stage runs (search_stages.hpp). Sub-searches run the seeds and the exploration again, in a scope of their own.
+enum class phase { begin, seeds, sub_searches, exploration, answer };
 
 template <class G>
 struct search_run {
@@ -41,41 +40,32 @@ struct search_run {
   placement<state_type> placing;
   dives<state_type, any_mutator<G>> diving;
   search_rounds<state_type, any_mutator<G>> rounds;  // in place of dives, where a strategy is an option
-  std::vector<node_ptr> orders;                      // to start from
+  std::vector<node_ptr> orders;                      // of the program
   std::vector<node_ptr> warm;                        // plans of the warm start
-  std::uint32_t epochs = 0;                          // so far, those at tighter limits included
+  std::vector<node_ptr> bases;   // of the epoch: what its seeds are made of, the orders and what rules make of them
+  std::vector<node_ptr> starts;  // of the search that runs: the bases and the best fissions
 
   bool has_strategy() const { return static_cast<bool>(state.options.strategy); }
 
-  /// An epoch at these limits begins: from the orders again, and what shares of the last one have ended is made anew. What
-  /// is known by now is to be improved on.
+  /// An epoch at these limits begins: from the orders again, with the incumbent to improve on.
   void begin_epoch(objective const& limits, double work) {
+    ++state.epoch;
     state.budget.begin_epoch(work);
-    state.asked = limits;
+    state.active_limits = limits;
     placing.begin_epoch();
     auto waiting = orders;
     waiting.insert(waiting.end(), warm.begin(), warm.end());
-    state.resume(std::move(waiting));
+    state.restart_from(std::move(waiting));
     recomputed.begin_epoch();
     external.begin_epoch();
     parts.begin_epoch();
     diving.begin_epoch();
-    ++epochs;
+    bases = starts = orders;
   }
-  /// Seeds from the orders to start from, to which the best fissions are added.
-  void plant_all(std::vector<node_ptr>& starts) {
-    plant_small_program(state);
-    parts.plant(starts, recomputed);
-    recomputed.plant(starts);
-    plant_offloads(state);
-  }
-  /// The search goes on from what waits, with a part of the budget.
+  /// The search goes on from the open list, with a part of the budget.
   void search(double part = 1) {
     if (has_strategy()) rounds.run(part);
     else diving.search(part);
-  }
-  void search_neighbourhoods() {
-    if (!has_strategy()) detail::search_neighbourhoods(state, diving, 16 + epochs);
   }
 };
 

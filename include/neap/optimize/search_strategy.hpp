@@ -1,6 +1,6 @@
 // Who decides which candidates a search goes on with, in place of its own dives (best_first.hpp): a strategy, given as an
 // option. The search does everything else as before: seeds, judging, budgets, limits, the front, addresses. It goes in
-// rounds. In each, the strategy sees all candidates that wait and names those to expand: the search judges `width`
+// rounds. In each, the strategy sees all candidates that wait and names those to expand: the search evaluates `width`
 // mutations of each, and what comes of them waits for the next round.
 //
 //   struct smallest_first {  // a strategy of one's own: the smallest candidate is expanded, a hundred wait
@@ -33,7 +33,7 @@ struct waiting_candidate {
 /// How a search stands when a round begins.
 struct search_standing {
   objective goal;      // what it goes for: while no candidate meets a limit of memory, the smallest peak
-  verdict best;        // of all so far
+  plan_cost best;      // of all so far
   bool fits = false;   // whether the best meets the goal
   bytes_t target = 0;  // of the peak: the limit of memory; without one a little below the best
   std::size_t room;    // so many may wait: candidates of large graphs take much memory

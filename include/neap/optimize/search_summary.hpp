@@ -63,7 +63,7 @@ std::string latency_line(summary_of const& s);
 std::string peak_line(summary_of const& s);
 /// The operators that take longest, and how long computing waits for transfers; empty where no op takes any time.
 std::string time_line(summary_of const& s);
-/// What a little more memory, or time, would buy, by the candidates that were judged; empty where nothing is known.
+/// What a little more memory, or time, would buy, by the candidates that were evaluated; empty where nothing is known.
 std::string more_line(summary_of const& s);
 /// At most ten lines, each ended.
 std::string summary_text(summary_of const& s);

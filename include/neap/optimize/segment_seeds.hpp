@@ -49,15 +49,15 @@ class segment_seeds {
 
   /// From the first pair of prices on, again.
   void restart() { next_ = 0; }
-  /// Calls `judge(mutation, edited)`, which gives a verdict, for budgets that close in on the limits, at the next pair of
+  /// Calls `evaluate(mutation, edited)`, which gives a plan_cost, for budgets that close in on the limits, at the next pair of
   /// prices; `keep()` after those that a search may go on from. At most a dozen candidates. `target` is the peak that is
   /// wanted where the goal limits memory. False if there are no more pairs.
-  template <class Judge, class Stop, class Keep>
-  bool next(bytes_t target, best_segments& best, Judge&& judge, Stop&& stop, Keep&& keep) {
+  template <class Evaluate, class Stop, class Keep>
+  bool next(bytes_t target, best_segments& best, Evaluate&& evaluate, Stop&& stop, Keep&& keep) {
     if (next_ == pairs_.size()) return false;
     auto const& [front, tail] = pairs_[next_++];
-    if (goal_.limits_memory) meet_memory(cuts_[front], cuts_[tail], target, best, judge, stop, keep);
-    else meet_latency(cuts_[front], cuts_[tail], best, judge, stop, keep);
+    if (goal_.limits_memory) meet_memory(cuts_[front], cuts_[tail], target, best, evaluate, stop, keep);
+    else meet_latency(cuts_[front], cuts_[tail], best, evaluate, stop, keep);
     return true;
   }
 
@@ -71,27 +71,27 @@ class segment_seeds {
   }
 
   /// The largest budget, which is the quickest, whose peak is within the limit.
-  template <class Judge, class Stop, class Keep>
+  template <class Evaluate, class Stop, class Keep>
   void meet_memory(recompute_cut const& front, recompute_cut const& tail, bytes_t target, best_segments& best,
-                   Judge&& judge, Stop&& stop, Keep&& keep) {
+                   Evaluate&& evaluate, Stop&& stop, Keep&& keep) {
     bytes_t low = -1, high = -1;  // budgets: too small to choose by, or within the limit; above it
-    bytes_t const close = std::max<bytes_t>(target / numbers_.close, 1);
+    bytes_t const close = std::max<bytes_t>(ratio_of(numbers_.tolerance, target), 1);
     bytes_t budget = target;
     for (int tries = 0; tries < numbers_.max_tries && !stop(); ++tries) {
       auto const choice = ground_.choose(front, tail, budget);
-      std::optional<verdict> v;
+      std::optional<plan_cost> v;
       if (choice.fits) {
         if (estimate(choice) > best.latency) return;
-        if (auto e = build(choice)) v = judge(recompute_segments{front.price, tail.price, budget}, std::move(*e));
+        if (auto e = build(choice)) v = evaluate(recompute_segments{front.price, tail.price, budget}, std::move(*e));
       }
-      bytes_t step = std::max(budget / numbers_.step, close);
-      if (v && v->peak > target) {
-        if (v->latency < best.latency && v->peak < target + target / numbers_.near) keep();
+      bytes_t step = std::max(ratio_of(numbers_.step, budget), close);
+      if (v && v->peak_bytes > target) {
+        if (v->latency < best.latency && v->peak_bytes < target + ratio_of(numbers_.near_ratio, target)) keep();
         high = budget;
-        step = -std::max(v->peak - target, close);
+        step = -std::max(v->peak_bytes - target, close);
       } else {
         if (v) {
-          step = std::max(target - v->peak, close);
+          step = std::max(target - v->peak_bytes, close);
           if (v->latency < best.latency) best.latency = v->latency, keep();
         }
         low = budget;
@@ -106,19 +106,19 @@ class segment_seeds {
   }
 
   /// The smallest budget whose latency is within the limit.
-  template <class Judge, class Stop, class Keep>
-  void meet_latency(recompute_cut const& front, recompute_cut const& tail, best_segments& best, Judge&& judge,
+  template <class Evaluate, class Stop, class Keep>
+  void meet_latency(recompute_cut const& front, recompute_cut const& tail, best_segments& best, Evaluate&& evaluate,
                     Stop&& stop, Keep&& keep) {
     bytes_t low = 0, high = std::min(best.peak, from_.result.peak_bytes);  // too slow, or none; quick enough
-    bytes_t const close = std::max<bytes_t>(from_.result.peak_bytes / numbers_.close_to_latency, 1);
+    bytes_t const close = std::max<bytes_t>(ratio_of(numbers_.latency_tolerance, from_.result.peak_bytes), 1);
     for (int tries = 0; tries < numbers_.max_tries && high - low > close && !stop(); ++tries) {
       bytes_t const budget = tries == 0 ? high - close : low + (high - low) / 2;
       auto const choice = ground_.choose(front, tail, budget);
-      std::optional<verdict> v;
+      std::optional<plan_cost> v;
       if (choice.fits && estimate(choice) <= goal_.latency)
-        if (auto e = build(choice)) v = judge(recompute_segments{front.price, tail.price, budget}, std::move(*e));
+        if (auto e = build(choice)) v = evaluate(recompute_segments{front.price, tail.price, budget}, std::move(*e));
       if (v && v->latency <= goal_.latency) {
-        if (v->peak < best.peak) best.peak = v->peak, keep();
+        if (v->peak_bytes < best.peak) best.peak = v->peak_bytes, keep();
         high = budget;
       } else {
         if (tries == 0) return;

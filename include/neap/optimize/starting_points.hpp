@@ -1,5 +1,5 @@
 // Candidates made elsewhere for a search to start from: solvers of recomputation (solver_seeds.hpp), a plan of
-// yesterday, a user's own idea. The search takes them at its begin, and again when its limit has moved; it judges each
+// yesterday, a user's own idea. The search takes them at its begin, and again when its limit has moved; it evaluates each
 // as it comes, so the first one that fits is an answer at once, and dives from those that are worth it.
 //
 //   struct my_starts : neap::search_starts {
@@ -40,8 +40,8 @@ class start_judge {
  public:
   /// An edited program and an order of it; `how` in words. Endless bytes and seconds if it breaks a pin of the program: it
   /// is refused. Throws neap::error if it is no order.
-  virtual verdict judge(op_graph g, schedule order, std::string how) = 0;
-  /// The last one judged is worth a dive, even where it does not fit yet.
+  virtual plan_cost judge(op_graph g, schedule order, std::string how) = 0;
+  /// The last one evaluated is worth a dive, even where it does not fit yet.
   virtual void keep() = 0;
   /// What comes next takes longer than what came before. Where nothing fits yet, the search first goes on for a moment from
   /// what it has.

@@ -47,6 +47,13 @@ constexpr void check_options(memory_options o) {
     throw_error({"memory_options: the alignment must be from 1 to 2^30 bytes, not ", o.alignment});
 }
 
+/// What a candidate, or a plan, comes to.
+struct plan_cost {
+  bytes_t peak_bytes = 0;
+  seconds_t latency = 0;
+  friend bool operator==(plan_cost const&, plan_cost const&) = default;
+};
+
 struct simulation {
   bytes_t peak_bytes = 0;                    // resident included
   bytes_t resident_bytes = 0;                // taken throughout
@@ -56,6 +63,8 @@ struct simulation {
   std::vector<seconds_t> start, end;         // of each position's op, in seconds
   table<storage_id, live_range> live;        // of each storage; resident ones: the whole schedule
   table<storage_id, storage_id> takes_over;  // the storage whose buffer this one is put into, or nothing
+
+  operator plan_cost() const { return {peak_bytes, latency}; }
 };
 
 }}  // namespace neap::v0

@@ -35,12 +35,8 @@ class simulator {
     return out;
   }
 
-  struct quick {
-    bytes_t peak_bytes;
-    seconds_t latency;
-  };
   /// The peak and the latency alone; the same numbers, in about half the time. O(ops + edges).
-  quick judge(flow_facts const& facts, schedule const& order) {
+  plan_cost judge(flow_facts const& facts, schedule const& order) {
     issue(facts, order, start_, end_, live_);
     lives(facts, order, start_, live_);
     return {memory(facts, order, start_, live_, bytes_at_, nullptr).bytes, latency_};

@@ -39,7 +39,7 @@ class front_search {
 
   /// What meets the goal best; nothing if nothing meets it. `keep`: that, and some that nearly meet it, are worth
   /// dives.
-  std::optional<verdict> run(bool keep) {
+  std::optional<plan_cost> run(bool keep) {
     // Along the front the peak rises and time falls, nearly: the last point that meets a limit of memory, the first
     // that meets one of time, by halves; then once more what is around it.
     auto at = halve(0, chain_.front().size());
@@ -50,7 +50,7 @@ class front_search {
     auto const from = at > 0 ? at - 1 : 0;
     for (std::size_t k = from; keep && k < from + numbers_.around && k < chain_.front().size() && !judge_.stop(); ++k) {
       auto const v = judge_point(k);
-      if (v && v->latency <= goal_.latency && v->peak <= max_peak()) judge_.keep();
+      if (v && v->latency <= goal_.latency && v->peak_bytes <= max_peak()) judge_.keep();
     }
     if (alone_ && goal_.limits_memory && best_) look_around();
     return best_;
@@ -68,7 +68,7 @@ class front_search {
     while (low < high && !judge_.stop()) {
       auto const middle = low + (high - low) / 2;
       auto const v = judge_point(middle);
-      bool const up = goal_.limits_memory    ? v && v->peak <= goal_.memory
+      bool const up = goal_.limits_memory    ? v && v->peak_bytes <= goal_.memory
                       : goal_.limits_latency ? !v || v->latency > goal_.latency
                                              : false;
       if (up) low = middle + 1;
@@ -85,7 +85,8 @@ class front_search {
     for (auto from = front.size(); from != best_k_ && !judge_.stop();) {
       from = best_k_;
       auto end = from + 1;
-      while (end < front.size() && front[end].budget <= front[from].budget + front[from].budget / numbers_.larger)
+      while (end < front.size() &&
+             front[end].budget <= front[from].budget + ratio_of(numbers_.larger, front[from].budget))
         ++end;
       auto const step = std::max<std::size_t>((end - from) / most, 1);
       for (auto k = from + step; k < front.size() && k <= from + most * step && !judge_.stop(); k += step)
@@ -120,8 +121,10 @@ class front_search {
   }
 
   /// Of candidates that are worth a dive.
-  bytes_t max_peak() const { return goal_.limits_memory ? goal_.memory + goal_.memory / numbers_.near : goal_.memory; }
-  std::optional<verdict> judge_point(std::size_t k) {
+  bytes_t max_peak() const {
+    return goal_.limits_memory ? goal_.memory + ratio_of(numbers_.near_ratio, goal_.memory) : goal_.memory;
+  }
+  std::optional<plan_cost> judge_point(std::size_t k) {
     for (auto const& [at, v] : judged_)
       if (alone_ && at == k) return v;
     auto const& on_front = chain_.front()[k];
@@ -133,7 +136,7 @@ class front_search {
     judged_.emplace_back(k, v);
     if (goal_.fits(v) && (!best_ || goal_.better(v, *best_))) best_ = v, best_k_ = k;
     if (v.latency <= goal_.latency)
-      seen_.insert(std::find_if(seen_.begin(), seen_.end(), [&](point p) { return p.k >= k; }), {k, v.peak});
+      seen_.insert(std::find_if(seen_.begin(), seen_.end(), [&](point p) { return p.k >= k; }), {k, v.peak_bytes});
     return v;
   }
 
@@ -143,10 +146,10 @@ class front_search {
   objective const& goal_;
   start_judge& judge_;
   bool alone_;
-  std::optional<verdict> best_;
+  std::optional<plan_cost> best_;
   std::size_t best_k_ = 0;
   std::vector<point> seen_;  // of those in time, by number
-  std::vector<std::pair<std::size_t, verdict>> judged_;
+  std::vector<std::pair<std::size_t, plan_cost>> judged_;
 };
 
 /// Of a graph of blocks, by the peak that the solver is to keep, what meets a goal. The solver's peak is not the
@@ -183,16 +186,16 @@ class graph_search {
  private:
   struct told {
     bytes_t peak;  // by the solver's model
-    verdict is;
+    plan_cost is;
   };
   /// Of a try.
   std::int64_t max_changes() const { return numbers_.changes_a_choice * static_cast<std::int64_t>(search_.choices()); }
   /// What is found within a limit, or else the smallest that is known.
-  std::optional<told> try_limit(bytes_t limit, double dearer = 1) {
-    auto const work = std::min({changes_ / numbers_.part_of_changes, max_changes(),
+  std::optional<told> try_limit(bytes_t limit, double price_factor = 1) {
+    auto const work = std::min({ratio_of(numbers_.change_share, changes_), max_changes(),
                                 pieces_within(judge_.work_left(), numbers_.seconds_a_change)});
     changes_ -= work;
-    auto a = search_.solve(limit, {.work = work, .seconds = judge_.seconds_left()}, dearer);
+    auto a = search_.solve(limit, {.work = work, .seconds = judge_.seconds_left()}, price_factor);
     return told_of(a ? a : search_.best(search_.front().front().first));
   }
   std::optional<told> told_of(std::optional<block_graph_answer> const& a) {
@@ -206,24 +209,25 @@ class graph_search {
   void meet_memory(bool all = false) {
     bytes_t limit = goal_.memory, low = 0, high = remat_limits::none;  // limits that led within it, and above
     seconds_t best = best_;
-    double dearer = 1;
-    int in_vain = 0;
-    for (int tries = 0; tries < numbers_.graph_tries && (all || in_vain < 2) && !judge_.stop(); ++tries) {
-      auto const t = try_limit(limit, dearer);
+    double price_factor = 1;
+    int failures = 0;
+    for (int tries = 0; tries < numbers_.graph_tries && (all || failures < 2) && !judge_.stop(); ++tries) {
+      auto const t = try_limit(limit, price_factor);
       if (!t) return;
-      bool const within = t->is.peak <= goal_.memory;
+      bool const within = t->is.peak_bytes <= goal_.memory;
       if (goal_.fits(t->is)) all = false;
-      if (within || t->peak > limit) in_vain += t->is.latency > numbers_.slower * best ? 2 : 1;
-      if (t->is.latency <= best && t->is.peak <= goal_.memory + goal_.memory / numbers_.near) {
+      if (within || t->peak > limit) failures += t->is.latency > numbers_.slower * best ? 2 : 1;
+      if (t->is.latency <= best && t->is.peak_bytes <= goal_.memory + ratio_of(numbers_.near_ratio, goal_.memory)) {
         judge_.keep();
-        if (within && t->is.latency < best * numbers_.quicker) in_vain = 0;
+        if (within && t->is.latency < best * numbers_.quicker) failures = 0;
         if (within) best = t->is.latency;
       }
-      dearer = all && t->peak > limit ? std::min(numbers_.dearer * dearer, numbers_.dearest) : 1;
+      price_factor =
+          all && t->peak > limit ? std::min(numbers_.price_growth * price_factor, numbers_.max_price_factor) : 1;
       if (t->peak > limit) continue;
       (within ? low : high) = within ? std::max(low, limit) : std::min(high, limit);
-      if (high < remat_limits::none && high - low < goal_.memory / numbers_.close) return;
-      auto const next = (within ? limit : t->peak) + goal_.memory - t->is.peak;
+      if (high < remat_limits::none && high - low < ratio_of(numbers_.tolerance, goal_.memory)) return;
+      auto const next = (within ? limit : t->peak) + goal_.memory - t->is.peak_bytes;
       limit = next > low && next < high ? next : high < remat_limits::none ? low + (high - low) / 2 : low + low / 32;
     }
   }
@@ -232,7 +236,7 @@ class graph_search {
   /// a limit that is out of reach has the same peak as others, but a simulator finds less.
   void search_all_limits(std::vector<block_graph_answer>& below) {
     auto const coarse = numbers_.coarse, deep = numbers_.deep, fine = numbers_.fine, beyond = numbers_.beyond;
-    auto const dearer = numbers_.dearer;
+    auto const price_factor = numbers_.price_growth;
     auto left = coarse + deep + fine + beyond, rest = changes_ / 2;
     changes_ -= rest;
     auto const each = max_changes();
@@ -248,10 +252,10 @@ class graph_search {
       if (!search_.solve(largest / (coarse + 1) * k, budget())) break;
     left = deep + fine + beyond;
     auto const smallest = [&] { return search_.front().front().first; };
-    for (auto k = deep; k > 0 && !judge_.stop(); --k) search_.solve(smallest() / 32 * 31, budget(), dearer);
+    for (auto k = deep; k > 0 && !judge_.stop(); --k) search_.solve(smallest() / 32 * 31, budget(), price_factor);
     for (auto k = fine; k > 0 && !judge_.stop(); --k)
       search_.solve(smallest() + (largest - smallest()) / (fine * fine) * ((k - 1) * (k - 1)), budget(),
-                    k <= numbers_.near_smallest ? dearer : 1);
+                    k <= numbers_.near_smallest ? price_factor : 1);
     for (auto k = beyond; k > 0 && !judge_.stop(); --k)
       below.push_back(search_.approach(smallest() / (beyond + 1) * k, budget()));
     changes_ += rest;  // for the given limit
@@ -259,7 +263,7 @@ class graph_search {
   /// From the quickest on until one meets the limit, of those that differ in their peak; then those that it has
   /// passed over. Whether one does.
   bool take_quickest(std::vector<block_graph_answer> const& below) {
-    auto const step = numbers_.apart;
+    auto const step = numbers_.equal_ratio;
     auto const known = search_.front();
     bool found = false;
     auto const judge = [&](std::optional<block_graph_answer> const& a) {
@@ -271,12 +275,12 @@ class graph_search {
     auto const meets = [&](std::size_t k) { return judge(search_.best(known[k].first)); };
     auto k = known.size();
     for (bytes_t last = INT64_MAX; k-- > 0 && !judge_.stop();) {
-      if (k > 0 && last - last / step < known[k].first) continue;
+      if (k > 0 && last - ratio_of(step, last) < known[k].first) continue;
       if (meets(k)) break;
       last = known[k].first;
     }
     for (auto at = k + 1; k != SIZE_MAX && at < known.size(); ++at)
-      if (!judge_.stop() && known[at].first - known[at].first / step < known[k].first) (void)meets(at);
+      if (!judge_.stop() && known[at].first - ratio_of(step, known[at].first) < known[k].first) (void)meets(at);
     for (auto const& a : below)
       if (!judge_.stop()) judge(a);
     return found;
@@ -285,9 +289,9 @@ class graph_search {
     // Without a limit the smallest peak is wanted: below what is known, while that falls.
     auto const smallest = [&] { return search_.front().front().first; };
     bytes_t low = 0, high = goal_.limits_latency ? search_.front().back().first : smallest();
-    int in_vain = 0;
-    for (int tries = 0;
-         tries < numbers_.graph_tries && in_vain < 2 && high - low > high / numbers_.close_to_latency && !judge_.stop();
+    int failures = 0;
+    for (int tries = 0; tries < numbers_.graph_tries && failures < 2 &&
+                        high - low > ratio_of(numbers_.latency_tolerance, high) && !judge_.stop();
          ++tries) {
       auto const before = smallest();
       auto const limit = low + (high - low) / 3 * 2;  // downwards: a try starts from what the one before has found
@@ -295,7 +299,7 @@ class graph_search {
       if (!t) return;
       bool const quick = t->is.latency <= goal_.latency;
       if (quick) judge_.keep();
-      in_vain = goal_.limits_latency || smallest() < before ? 0 : in_vain + 1;
+      failures = goal_.limits_latency || smallest() < before ? 0 : failures + 1;
       (quick && t->peak <= limit ? high : low) = limit;
     }
   }
@@ -396,14 +400,16 @@ class solver_starts final : public starting_points {
   };
 
   /// Keeps the better of what meets a goal; whether that is the one found.
-  static bool keep_better(std::optional<verdict>& best, std::optional<verdict> const& found, objective const& goal) {
+  static bool keep_better(std::optional<plan_cost>& best, std::optional<plan_cost> const& found,
+                          objective const& goal) {
     bool const better = found && (!best || goal.better(*found, *best));
     if (better) best = found;
     return better;
   }
   /// What meets the goal best; the quickest to make first, so that there is an answer soon.
-  std::optional<verdict> search_chains(chains& of, cut_options const& cut, objective const& goal, start_judge& judge) {
-    std::optional<verdict> best;
+  std::optional<plan_cost> search_chains(chains& of, cut_options const& cut, objective const& goal,
+                                         start_judge& judge) {
+    std::optional<plan_cost> best;
     if (which_.rotor) {
       best = search(of.rotor, "rotor", goal, judge, !which_.hierarchy, [&] {
         return make(
@@ -429,8 +435,8 @@ class solver_starts final : public starting_points {
     return cut_blocks(from_.graph, nodes) != cut_blocks(from_.graph, nodes, of_layers);
   }
   template <class Make>
-  std::optional<verdict> search(chain& c, char const* name, objective const& goal, start_judge& judge, bool keep,
-                                Make const& made, std::size_t max_values = SIZE_MAX) {
+  std::optional<plan_cost> search(chain& c, char const* name, objective const& goal, start_judge& judge, bool keep,
+                                  Make const& made, std::size_t max_values = SIZE_MAX) {
     if (judge.stop()) return std::nullopt;
     if (!c) c = made();
     else c->swap_nothing();
@@ -438,7 +444,7 @@ class solver_starts final : public starting_points {
     return front_search(*c, name, goal, judge, from_.alone, numbers_).run(keep);
   }
   /// The same blocks with values that leave, at some prices of the link, as long as that finds better ones than `best`.
-  void search_swaps(chain& blocks, std::optional<verdict> best, objective const& goal, start_judge& judge) {
+  void search_swaps(chain& blocks, std::optional<plan_cost> best, objective const& goal, start_judge& judge) {
     if (!blocks || blocks->empty() || !blocks->can_swap()) return;
     bool found = false;
     for (double const part : blocks_.prices_of_link) {

@@ -7,12 +7,12 @@
 
 namespace neap { inline namespace v0 { namespace detail {
 
-NEAP_FUNC bool fission_seeds::sharpen(bytes_t target) {
+NEAP_FUNC bool fission_seeds::refine(bytes_t target) {
   if (reach_ == 0) return false;
   auto best = ranked(target);
-  if (best.size() > numbers_.sharpened) best.resize(numbers_.sharpened);
+  if (best.size() > numbers_.refined) best.resize(numbers_.refined);
   for (auto const& o : best) take(o.base, sweeps_[o.base]->front_near(o.what.what, reach_));
-  reach_ /= numbers_.sharpening;
+  reach_ /= numbers_.refinement;
   return true;
 }
 

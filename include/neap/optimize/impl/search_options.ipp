@@ -7,7 +7,7 @@
 
 namespace neap { inline namespace v0 { namespace detail {
 
-NEAP_FUNC std::pair<std::string, std::string> times_told_apart(seconds_t a, seconds_t b) {
+NEAP_FUNC std::pair<std::string, std::string> distinct_times(seconds_t a, seconds_t b) {
   auto const most = std::max(a, b);
   auto const [scale, unit] = most < 1e-3 ? std::pair{1e6, " us"}
                              : most < 1  ? std::pair{1e3, " ms"}
@@ -40,7 +40,7 @@ NEAP_FUNC std::string search_outcome::why_not(bytes_t arena, bytes_t peak, bytes
     if (forcing.empty() && resident > 0) s += "; forced by what is always there: weights, inputs, states";
   }
   if (slow) {
-    auto const [limit, takes] = detail::times_told_apart(latency_limit_seconds, latency);
+    auto const [limit, takes] = detail::distinct_times(latency_limit_seconds, latency);
     s += (large ? "; and the latency limit is " : "the limit is ") + limit + ", the best plan found takes " + takes;
   }
   for (std::size_t i = 0; i < reasons.size() && i < 3; ++i) s += "; " + reasons[i];

@@ -1,4 +1,4 @@
-// A stage of the search: dives. A dive starts at a candidate, judges the first `width` mutations its pipeline yields, and
+// A stage of the search: dives. A dive starts at a candidate, evaluates the first `width` mutations its pipeline yields, and
 // goes on with the one that brings memory towards the target at the lowest price in time; the others wait in the queue.
 #pragma once
 
@@ -28,7 +28,7 @@ class dives {
   /// Where dives began in this epoch; a few.
   std::vector<node_ptr>& roots() { return roots_; }
   /// From now on prices are disturbed by random factors, and roots stay as they are; until null.
-  void disturb_by(random_stream* draw) { disturb_ = draw; }
+  void perturb_by(random_stream* draw) { perturbation_ = draw; }
 
   void dive(node_ptr n) { dive(std::move(n), state_.part); }
   /// With a part of the budget; what it has come to then waits. It ends at the target, or where no mutation brings memory
@@ -36,7 +36,7 @@ class dives {
   void dive(node_ptr n, double part) {
     if (!numbers_.on) return void(n->expanded = true);
     if (!state_.build(n)) return;
-    if (!disturb_ && roots_.size() < state_.max_waiting()) roots_.push_back(n);
+    if (!perturbation_ && roots_.size() < state_.max_waiting()) roots_.push_back(n);
     while (n && !state_.hopeless(*n)) {
       if (state_.out_of_time(part)) {
         if (part < state_.part) state_.queue.push_back(std::move(n));
@@ -54,7 +54,8 @@ class dives {
   /// is cheapest on the long way is not what leads on from each peak to the next.
   void descend(node_ptr const& n, double part) {
     auto const peak = n->state.result.peak_bytes;
-    if (state_.goal.limits_memory || peak / numbers_.far > state_.best->state.result.peak_bytes) return dive(n, part);
+    if (state_.goal.limits_memory || ratio_of(1 / numbers_.far, peak) > state_.best->state.result.peak_bytes)
+      return dive(n, part);
     state_.lower_target(peak);
     n->excess = excess_bytes(n->state.result.bytes_at, state_.target);
     dive(n, part);
@@ -76,7 +77,7 @@ class dives {
            !state_.out_of_time(part))
       dive(state_.best, state_.goal.spends_latency() ? part : state_.part);
     auto nodes = state_.queue;
-    std::erase_if(nodes, [](node_ptr const& n) { return n->given; });
+    std::erase_if(nodes, [](node_ptr const& n) { return n->is_external_seed; });
     bool const fits =
         std::any_of(nodes.begin(), nodes.end(), [&](node_ptr const& n) { return state_.goal.fits(n->state.result); });
     search_by_promise(std::move(nodes), fits, part);
@@ -84,7 +85,7 @@ class dives {
   /// The same from external seeds. Run last, so that an expensive feasible seed does not hide cheaper ones that nearly fit.
   void search_from_external() {
     auto nodes = state_.queue;
-    std::erase_if(nodes, [](node_ptr const& n) { return !n->given; });
+    std::erase_if(nodes, [](node_ptr const& n) { return !n->is_external_seed; });
     search_by_promise(std::move(nodes), state_.goal.fits(state_.best->state.result), 1);
   }
 
@@ -117,10 +118,11 @@ class dives {
       double const gained = n->excess - child->excess;
       if (gained <= 0 || state_.hopeless(*child)) return;
       double const paid = std::max(0.0, child->state.result.latency - latency);
-      double const doubt = disturb_ ? std::exp2(numbers_.doubt * (disturb_->uniform() - 0.5)) : 1;
+      double const perturbation =
+          perturbation_ ? std::exp2(numbers_.perturbation_octaves * (perturbation_->uniform() - 0.5)) : 1;
       // Rounded once, as estimates are.
       double const cost = std::fma(numbers_.least_price, state_.out.original.latency, paid);
-      priced.push_back({child, doubt * gained / cost, paid / gained});
+      priced.push_back({child, perturbation * gained / cost, paid / gained});
       children.push_back(std::move(child));
       if (children.size() >= 2 * room) trim_open_list(children, room, estimate());
     });
@@ -147,7 +149,7 @@ class dives {
   Moves const& moves_;
   search_policy::dive_numbers const& numbers_;
   std::vector<node_ptr> roots_;
-  random_stream* disturb_ = nullptr;
+  random_stream* perturbation_ = nullptr;
   double price_ = 0;  // seconds a byte-position above the target, the highest paid so far
 };
 

@@ -1,5 +1,5 @@
-// The search from its seeds and from the orders to start from: the turns of dives, partitions and neighbourhoods, or rounds
-// where a strategy is an option.
+// Stages of the search that go on from its seeds and from the orders to start from, until the epoch is used up or all was
+// tried: the turns of dives, partitions and rounds.
 #pragma once
 
 #include <neap/core/sort.hpp>
@@ -8,66 +8,86 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <utility>
-#include <vector>
 
 namespace neap { inline namespace v0 { namespace detail {
 
-/// Addresses may need more than the peak: segments for the limit that has moved then.
+/// Candidates of the open list are cut further. Where latency alone is limited, what is left of it is spent here first, by
+/// mutations and parts in turn.
 template <class Run>
-void plant_until_placed(Run& run, std::vector<typename Run::node_ptr> const& starts) {
+void cut_open_list(Run& run) {
   auto& state = run.state;
-  auto const& numbers = state.policy.placement;
-  if (!state.allowed.recompute) return;
-  for (int tries = 0; tries < numbers.replanted && !state.budget.is_hunting() && !state.best->given &&
-                      !run.placing.place() && !state.out_of_time(numbers.replant_share);
-       ++tries)
-    run.recomputed.plant(starts);
-}
-
-template <class Run>
-void explore_by_dives(Run& run, std::vector<typename Run::node_ptr> starts) {
-  using node_ptr = typename Run::node_ptr;
-  auto& state = run.state;
-  auto& diving = run.diving;
-  auto const& further = state.policy.further_parts;
-  auto const& numbers = state.policy.dives;
-  // Where latency alone is limited, what is left of it is spent here first; memory is brought down by dives.
-  bool const to_spend = state.goal.spends_latency();
-  // Epochs take turns with two shares: what a search misses with one it may find with the other.
-  double const dives_share = numbers.share[to_spend || run.epochs % 2 == 1 ? 0 : 1];
+  auto const& numbers = state.policy.further_parts;
   auto const used = [&] { return state.budget.used(); };
   auto const cut = [&](double part) {
     if (auto const* prices = run.parts.prices()) cut_further(state, *prices, part);
   };
-  cut(to_spend ? std::max(further.share, used() + further.spending) : further.share);
-  if (to_spend && state.allowed.cut && further.on) {  // mutations and parts in turn: each goes on from the other
-    if (!state.best->expanded) diving.dive(state.best, used() + further.dive);
-    cut(used() + further.spending);
-  }
-  if (state.allowed.recompute)
-    diving.search_from_seeds(to_spend ? std::max(numbers.seeds, used() + numbers.seeds_spending) : numbers.seeds);
-  plant_until_placed(run, starts);
+  if (!state.goal.spends_latency()) return cut(numbers.share);
+  cut(std::max(numbers.share, used() + numbers.spending));
+  if (!state.allowed.cut) return;
+  if (!state.best->expanded) run.diving.dive(state.best, used() + numbers.dive);
+  cut(used() + numbers.spending);
+}
+
+template <class Run>
+void dive_from_seeds(Run& run) {
+  auto const& numbers = run.state.policy.dives;
+  run.diving.search_from_seeds(run.state.goal.spends_latency()
+                                   ? std::max(numbers.seeds, run.state.budget.used() + numbers.seeds_spending)
+                                   : numbers.seeds);
+}
+
+/// Addresses may need more than the peak: segments for the limit that is lowered then.
+template <class Run>
+void reseed_until_placed(Run& run) {
+  auto& state = run.state;
+  auto const& numbers = state.policy.placement;
+  for (int tries = 0; tries < numbers.max_reseeded && !state.budget.has_sub_budget() && !state.best->is_external_seed &&
+                      !run.placing.place() && !state.out_of_time(numbers.reseed_share);
+       ++tries)
+    run.recomputed.add_seeds(run.starts);
+}
+
+/// The share of all dives. Epochs alternate between two: what a search misses with one it may find with the other.
+template <class Run>
+double share_of_dives(Run const& run) {
+  auto const& share = run.state.policy.dives.share;
+  return share[run.state.goal.spends_latency() || run.state.epoch % 2 == 1 ? 0 : 1];
+}
+
+template <class Run>
+void dive_from_orders(Run& run) {
+  using node_ptr = typename Run::node_ptr;
+  auto& state = run.state;
+  auto starts = run.starts;
   sort_list(starts, [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
   // Where no limit of memory ends a dive, each of these has its share of the time.
   for (std::size_t k = 0; k < starts.size(); ++k) {
     if (starts[k]->expanded || state.is_free()) continue;
-    auto const left = static_cast<double>(starts.size() - k + 1);
-    diving.descend(starts[k], to_spend ? used() + (dives_share - used()) / left : state.part);
+    auto const used = state.budget.used(), left = static_cast<double>(starts.size() - k + 1);
+    run.diving.descend(starts[k],
+                       state.goal.spends_latency() ? used + (share_of_dives(run) - used) / left : state.part);
   }
-  if (run.external.is_on()) diving.search_from_external();
-  do diving.search(dives_share);
-  while (run.parts.sharpen());
-  run.search_neighbourhoods();
 }
 
-/// Goes on from seeds and from the orders to start from, until the epoch is used up or all was tried.
+/// From the open list, and from fissions nearer to the best ones.
 template <class Run>
-void explore(Run& run, std::vector<typename Run::node_ptr> starts) {
-  if (!run.has_strategy()) return explore_by_dives(run, std::move(starts));
-  plant_until_placed(run, starts);
-  do run.search();
-  while (run.parts.sharpen());
+void search_open_list(Run& run) {
+  do run.search(run.has_strategy() ? 1 : share_of_dives(run));
+  while (run.parts.refine());
+}
+
+/// Addresses of the answer. Where they exceed the limit, segments and dives again, for a limit that is lower by as much.
+template <class Run>
+void place_answer(Run& run) {
+  auto& state = run.state;
+  state.part = 1;
+  for (typename Run::node_ptr last; !run.placing.place_and_end() && state.best != last && !state.out_of_time();) {
+    last = state.best;
+    run.external.add_seeds(true, [] {});
+    run.recomputed.add_seeds(run.starts, true);
+    run.search();
+  }
+  run.placing.place_alternatives();
 }
 
 }}}  // namespace neap::v0::detail

@@ -32,7 +32,7 @@ class external_seeds {
                                              [&](node_ptr const& a, node_ptr const& b) { return peak(a) < peak(b); });
     auto const& original = orders.front();
     bases_.push_back({original, nullptr});
-    if (peak(smallest) < peak(original) - peak(original) / state_.policy.segments.smaller)
+    if (peak(smallest) < peak(original) - ratio_of(state_.policy.segments.smaller, peak(original)))
       bases_.push_back({smallest, nullptr});
   }
   void begin_epoch() {
@@ -43,9 +43,8 @@ class external_seeds {
   /// With the stage's share of the epoch where the search recomputes, too; once the limit has moved (`again`), with a part
   /// of what is left. `pause()` whenever what comes next of the original takes longer.
   template <class Pause>
-  void plant(bool again, Pause&& pause) {
+  void add_seeds(bool again, Pause&& pause) {
     if (!is_on()) return;
-    auto const measured = state_.measure_seeding();
     auto const before = state_.budget.used();
     auto const part = again                      ? before + (state_.part - before) * numbers_.again
                       : state_.allowed.recompute ? numbers_.share
@@ -76,16 +75,16 @@ class external_seeds {
           from_(from),
           part_(part),
           pause_(pause) {}
-    verdict judge(op_graph g, schedule order, std::string how) override {
+    plan_cost judge(op_graph g, schedule order, std::string how) override {
       using graph_type = typename State::graph_type;
       edited<graph_type> e{graph_type(std::move(g)), std::move(order)};
       auto const all = e.graph.ops();
       if (std::any_of(all.begin(), all.end(), [&](op_id o) { return e.graph.template as<op::load>(o) != nullptr; }))
         place_transfers(state_, e, state_.goal.limits_memory ? state_.target : 0);
-      last_ = state_.judge_edit(from_, named_edit{std::move(how)}, std::move(e), true);
+      last_ = state_.evaluate_edit(from_, named_edit{std::move(how)}, std::move(e), true);
       if (!last_) return {INT64_MAX, std::numeric_limits<double>::infinity()};
-      last_->given = true;
-      return {last_->state.result.peak_bytes, last_->state.result.latency};
+      last_->is_external_seed = true;
+      return last_->state.result;
     }
     void keep() override {
       if (last_) state_.queue.push_back(last_);

@@ -34,11 +34,11 @@ typename State::node_ptr chain_of_fissions(State& state, typename State::node_pt
     auto& sweep = n == from && known ? *known : own.emplace(c.graph, c.order, c.result, how);
     typename State::node_ptr next;
     for (auto const& f : sweep.at_the_peak(target, latency, numbers.chain_width)) {
-      if (f.inside > std::max(target, peak - (peak - c.graph.resident_bytes()) / numbers.chain_gain) ||
+      if (f.inside > std::max(target, peak - ratio_of(numbers.chain_gain, peak - c.graph.resident_bytes())) ||
           !has_time_for(state, f.what, n))
         continue;
       auto e = sweep.apply(f.what, c);
-      next = e ? state.judge_edit(n, f.what, std::move(*e), true) : nullptr;
+      next = e ? state.evaluate_edit(n, f.what, std::move(*e), true) : nullptr;
       if (next && next->state.result.latency <= latency && next->state.result.peak_bytes <= peak) break;
       next = nullptr;
     }

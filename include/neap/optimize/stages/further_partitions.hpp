@@ -35,8 +35,7 @@ std::vector<typename State::node_ptr> candidates_to_cut(State const& state, seco
   std::erase_if(nodes, [&](node_ptr const& n) {
     auto const& r = n->state.result;
     bool const goes_far = state.goal.spends_latency() && r.latency <= half;
-    return (goes_far ? r.peak_bytes / numbers.near_with_latency : r.peak_bytes / numbers.near * (numbers.near - 1)) >
-           first_target;
+    return ratio_of(goes_far ? numbers.near_with_latency : numbers.near_ratio, r.peak_bytes) > first_target;
   });
   // In turn the smallest, and the quickest of those that no smaller one is about as quick as: they have latency to spend.
   std::vector<node_ptr> front;
@@ -58,14 +57,12 @@ std::vector<typename State::node_ptr> candidates_to_cut(State const& state, seco
 template <class State>
 void cut_further(State& state, fission_sweep_options const& priced, double part) {
   auto const& numbers = state.policy.further_parts;
-  if (!numbers.on) return;
-  auto const measured = state.measure_seeding();
   bool const limited = state.goal.limits_memory;
   auto const latency = [&] {
     return limited && state.is_met() ? state.best->state.result.latency : state.goal.latency;
   };
-  auto const target_at = [&](int per_mille) {
-    return limited ? state.target : state.best->state.result.peak_bytes / 1000 * per_mille;
+  auto const target_at = [&](double ratio) {
+    return limited ? state.target : ratio_of(ratio, state.best->state.result.peak_bytes);
   };
   auto const& targets = numbers.targets;
   auto const in_turn = candidates_to_cut(state, latency(), target_at(targets[0]));
@@ -78,9 +75,9 @@ void cut_further(State& state, fission_sweep_options const& priced, double part)
     return ops > numbers.max_ops;
   };
   // Parts for a target; for the next one where that was reached, and is not yet the limit.
-  auto const cut = [&](auto const& from, int per_mille) {
+  auto const cut = [&](auto const& from, double ratio) {
     for (bool reached = true; reached && !state.out_of_time(part) && !hold_much();) {
-      auto const target = target_at(per_mille);
+      auto const target = target_at(ratio);
       auto n = chain_of_fissions(state, from, target, latency(), part, again);
       if (n == from) return;
       reached = n->state.result.peak_bytes <= target && !limited;
@@ -90,11 +87,11 @@ void cut_further(State& state, fission_sweep_options const& priced, double part)
   if (limited) {
     for (auto const& from : in_turn) cut(from, targets[0]);
   } else if (state.goal.spends_latency()) {  // any of them may lead far: each is tried before one is tried again
-    for (int const t : targets)
+    for (double const t : targets)
       for (auto const& from : in_turn) cut(from, t);
   } else {
     for (auto const& from : in_turn)
-      for (int const t : targets) cut(from, t);
+      for (double const t : targets) cut(from, t);
   }
 }
 

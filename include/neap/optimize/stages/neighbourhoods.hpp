@@ -21,8 +21,8 @@ typename State::node_ptr undo_some(State& state, typename State::node_ptr const&
   auto const length = std::max(n >> (1 + draw.below(state.policy.neighbourhoods.halvings)), 1u);
   auto const middle = draw.below(n + 1);
   undo_stretch const stretch{middle - std::min(middle, length / 2), middle + (length + 1) / 2};
-  auto e = state.judge().apply(from->state, stretch);
-  auto start = e ? state.judge_edit(from, stretch, std::move(*e), true) : nullptr;
+  auto e = state.evaluator().apply(from->state, stretch);
+  auto start = e ? state.evaluate_edit(from, stretch, std::move(*e), true) : nullptr;
   return start && start->excess > 0 ? start : nullptr;
 }
 
@@ -31,11 +31,10 @@ typename State::node_ptr undo_some(State& state, typename State::node_ptr const&
 template <class State, class Moves>
 void search_neighbourhoods(State& state, dives<State, Moves>& diving, std::uint64_t stream) {
   auto const& numbers = state.policy.neighbourhoods;
-  if (!numbers.on) return;
   random_stream draw(state.options.seed, stream);
-  diving.disturb_by(&draw);
+  diving.perturb_by(&draw);
   auto& roots = diving.roots();
-  for (int in_vain = 0; in_vain < numbers.max_in_vain && !state.out_of_time() && !state.is_free(); ++in_vain) {
+  for (int failures = 0; failures < numbers.max_failures && !state.out_of_time() && !state.is_free(); ++failures) {
     auto const best = state.best;
     state.queue.clear();
     state.seen.clear();
@@ -47,9 +46,9 @@ void search_neighbourhoods(State& state, dives<State, Moves>& diving, std::uint6
     start->excess = excess_bytes(start->state.result.bytes_at, state.target);
     ++start->state.visits;
     diving.dive(start);
-    if (state.best != best) in_vain = -1;
+    if (state.best != best) failures = -1;
   }
-  diving.disturb_by(nullptr);
+  diving.perturb_by(nullptr);
   state.queue.clear();
 }
 

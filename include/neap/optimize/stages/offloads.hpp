@@ -14,7 +14,7 @@
 
 namespace neap { inline namespace v0 { namespace detail {
 
-/// What an offload for a target makes of a candidate, judged; nothing if it moves nothing, or if there is no time for it.
+/// What an offload for a target makes of a candidate, evaluated; nothing if it moves nothing, or if there is no time for it.
 template <class State>
 typename State::node_ptr offload_from(State& state, typename State::node_ptr const& from, bytes_t target, double lead) {
   if (!state.budget.has_time_for(2 * from->state.graph.op_count())) return nullptr;
@@ -23,16 +23,14 @@ typename State::node_ptr offload_from(State& state, typename State::node_ptr con
   auto e = apply_mutation(m, from->state);
   if (!e) return nullptr;
   place_transfers(state, *e, target);
-  return state.judge_edit(from, m, std::move(*e), true);
+  return state.evaluate_edit(from, m, std::move(*e), true);
 }
 
 /// Finds how far the peak of the orders to start from falls by swaps that nothing waits for, by halving between ends that
 /// do not depend on a limit: all limits above it have one answer.
 template <class State>
-void plant_hidden_swaps(State& state, std::vector<typename State::node_ptr> const& orders) {
+void add_hidden_swaps(State& state, std::vector<typename State::node_ptr> const& orders) {
   auto const& numbers = state.policy.hidden_swaps;
-  if (!numbers.on || !(state.allowed.swap > 0)) return;
-  auto const measured = state.measure_seeding();
   auto high = state.out.original.peak_bytes, low = std::min(state.out.lower_bound_bytes, high);
   // Swaps are placed for the target: with another one the same order may have time for them.
   auto const lowers = [&](bytes_t target) {
@@ -72,11 +70,9 @@ std::vector<typename State::node_ptr> bases_of_offloads(State const& state) {
 
 /// Of each base, the quickest offload that reaches the limit of memory, or the smallest within that of latency.
 template <class State>
-void plant_offloads(State& state) {
+void add_offloads(State& state) {
   using node_ptr = typename State::node_ptr;
   auto const& numbers = state.policy.offloads;
-  if (!numbers.on || !(state.allowed.swap > 0)) return;
-  auto const measured = state.measure_seeding();
   bool const limited = state.goal.limits_memory;
   // Whether something in the queue is no larger and hardly slower.
   auto const is_beaten = [&](node_ptr const& n) {
@@ -101,17 +97,18 @@ void plant_offloads(State& state) {
       }
     };
     if (limited) {
-      auto const limit = state.target, with_room = limit - limit / numbers.room;  // for loads to begin early
+      auto const limit = state.target,
+                 with_room = limit - ratio_of(numbers.headroom, limit);  // for loads to begin early
       aim_at(limit);
       if (with_room != limit) aim_at(with_room);
     } else {
       auto const peak = from->state.result.peak_bytes;
       auto missed = std::min(state.out.lower_bound_bytes, peak);
-      for (auto target = peak / numbers.first_of * (numbers.first_of - 1); !state.out_of_time(numbers.share);) {
+      for (auto target = peak - ratio_of(numbers.first_fall, peak); !state.out_of_time(numbers.share);) {
         aim_at(target);
         auto const reached = best ? best->state.result.peak_bytes : peak;
         if (reached > target) missed = std::max(missed, target);
-        if (reached - missed <= std::max<bytes_t>(peak / numbers.close, 1)) break;
+        if (reached - missed <= std::max<bytes_t>(ratio_of(numbers.tolerance, peak), 1)) break;
         target = missed + (reached - missed) / 2;
       }
     }

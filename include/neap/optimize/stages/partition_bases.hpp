@@ -32,7 +32,7 @@ std::vector<typename State::node_ptr> recomputed_bases(State& state, typename St
       if (n->state.result.latency + state.policy.segments.needed * choice.seconds > state.goal.latency) continue;
       auto e = recompute_segments::build(n->state, choice);
       if (!e) continue;
-      if (auto made = state.judge_edit(n, recompute_segments{cuts[k].price, cuts[0].price, budget}, std::move(*e)))
+      if (auto made = state.evaluate_edit(n, recompute_segments{cuts[k].price, cuts[0].price, budget}, std::move(*e)))
         found.push_back(std::move(made));
     }
   sort_list(found, is_quicker<node_ptr>);

@@ -38,25 +38,22 @@ class partitions {
 
   /// Sweeps over the orders to start from and what they are recomputed by segments.
   void prepare(std::vector<node_ptr> const& starts, segments<State>& recomputed) {
-    if (!numbers_.on || !state_.allowed.cut) return;
-    auto const measured = state_.measure_seeding();
     bases_ = starts;
     for (auto const& [n, seeds] : recomputed.prepare(starts)) {
       auto const found = recomputed_bases(state_, n, seeds.ground());
       bases_.insert(bases_.end(), found.begin(), found.end());
     }
-    priced_ = priced_for(state_.graph, state_.judge().cost());
+    priced_ = priced_for(state_.graph, state_.evaluator().cost());
     fissions_ = std::make_unique<fission_seeds>(state_.goal, priced_, numbers_);
     for (std::size_t b = 0; b < bases_.size() && !state_.out_of_time(numbers_.preparing); ++b)
       fissions_->add(bases_[b]->state);
   }
   /// The best fissions become orders to start from; those that leave room for other mutations come last, and `recomputed`
-  /// deals with them last.
-  void plant(std::vector<node_ptr>& starts, segments<State>& recomputed) {
-    if (!fissions_) return;
-    auto const measured = state_.measure_seeding();
-    auto const first = preludes();
-    plant_chains(starts);
+  /// deals with them last. Prepares them where that was not done in this epoch.
+  void add_seeds(std::vector<node_ptr>& starts, segments<State>& recomputed) {
+    if (!fissions_) prepare(starts, recomputed);
+    auto const first = initial_cuts();
+    add_chains(starts);
     auto const found = build_best(numbers_.share);
     for (std::size_t k = 0; k < found.size() && k < numbers_.max_starts; ++k) starts.push_back(found[k]);
     if (!state_.goal.limits_memory) add_larger(found, starts);
@@ -75,10 +72,10 @@ class partitions {
   }
   /// When all that was waiting has been tried: the fissions that are next in line, then those nearer to the best ones.
   /// Whether there are any.
-  bool sharpen() {
+  bool refine() {
     while (fissions_ && !state_.out_of_time() && !state_.is_free())
       if (!build_best(1).empty()) return true;
-      else if (!fissions_->sharpen(state_.target)) return false;
+      else if (!fissions_->refine(state_.target)) return false;
     return false;
   }
 
@@ -97,7 +94,7 @@ class partitions {
   }
   /// Chains of fissions. Of a limit of memory, the quickest; otherwise the smallest, by halving between what is reached and
   /// what is not.
-  void plant_chains(std::vector<node_ptr>& starts) {
+  void add_chains(std::vector<node_ptr>& starts) {
     if (state_.goal.limits_memory) {
       for (auto const& c : chains_to(state_.target, numbers_.max_chains)) starts.push_back(c);
       return;
@@ -108,7 +105,7 @@ class partitions {
     for (int tries = 0; tries < numbers_.chain_tries && reached > numbers_.chain_close * missed &&
                         !state_.out_of_time(numbers_.chains_share);
          ++tries) {
-      auto const target = std::sqrt(reached * std::max(missed, reached / numbers_.chain_fall));
+      auto const target = std::sqrt(reached * std::max(missed, numbers_.chain_fall * reached));
       auto const found = chains_to(static_cast<bytes_t>(target), 1);
       if (found.empty()) missed = target;
       else smallest = found[0], reached = static_cast<double>(smallest->state.result.peak_bytes);
@@ -140,12 +137,12 @@ class partitions {
   }
   /// The program with its peaks cut down as far as a little time goes, for recomputation to go on from: what makes the
   /// loss often needs parts, whatever else is done.
-  std::vector<node_ptr> preludes() {
+  std::vector<node_ptr> initial_cuts() {
     std::vector<node_ptr> found;
     if (fissions_->bases() == 0) return found;
-    for (double const more : numbers_.preludes) {
+    for (double const more : numbers_.initial_cuts) {
       auto const latency = std::min((1 + more) * bases_[0]->state.result.latency, state_.goal.latency);
-      auto n = chain(0, 0, latency, numbers_.preludes_share);
+      auto n = chain(0, 0, latency, numbers_.initial_cuts_share);
       auto const same = [&](node_ptr const& x) { return x->state.result.peak_bytes == n->state.result.peak_bytes; };
       if (n == bases_[0] || std::any_of(found.begin(), found.end(), same)) continue;
       found.push_back(n);
@@ -153,13 +150,13 @@ class partitions {
     }
     return found;
   }
-  /// Builds and judges a fission; nothing if it cannot be built or was met before.
+  /// Builds and evaluates a fission; nothing if it cannot be built or was met before.
   node_ptr build(fission_seeds::option const& o) {
     auto const& from = bases_[o.base];
     if (!has_time_for(state_, o.what.what, from)) return nullptr;
     fissions_->note_tried(o);
     auto e = fissions_->build(o, from->state);
-    auto n = e ? state_.judge_edit(from, o.what.what, std::move(*e)) : nullptr;
+    auto n = e ? state_.evaluate_edit(from, o.what.what, std::move(*e)) : nullptr;
     if (n) state_.queue.push_back(n);
     return n;
   }

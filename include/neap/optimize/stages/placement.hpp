@@ -67,8 +67,8 @@ class placement {
     auto& best = state_.best;
     place_best();
     if (out.fits || !state_.is_met() || lowered_ == numbers_.max_lowered) return true;
-    state_.asked.memory -= (out.placed.arena_bytes - out.memory_limit_bytes) << lowered_++ / 2;
-    state_.seek(state_.asked);
+    state_.active_limits.memory -= (out.placed.arena_bytes - out.memory_limit_bytes) << lowered_++ / 2;
+    state_.seek(state_.active_limits);
     best->expanded = false;
     best->excess = excess_bytes(best->state.result.bytes_at, state_.target);
     state_.queue.push_back(best);
@@ -79,7 +79,7 @@ class placement {
   bool place_and_end() { return place() && (state_.out.fits || lowered_ == 0); }
 
   /// A candidate whose addresses are known may be the answer.
-  void offer(node_ptr n, plan_type placed) {
+  void offer_placed(node_ptr n, plan_type placed) {
     addressed_ = state_.best = std::move(n);
     state_.out.placed = std::move(placed);
     answer_if_better();
@@ -87,24 +87,24 @@ class placement {
 
   /// What a limit that was lowered for the sake of addresses has led to may be slower than what fits without that; and
   /// where nothing fits, what has a larger peak may need less: the first of these is placed without time, too.
-  void place_others() {
+  void place_alternatives() {
     bool late = false;
-    for (auto const& n : state_.beside.all()) {
+    for (auto const& n : state_.alternatives.all()) {
       bool const in_time = has_time();
       if (!in_time && (late || answer_fits())) break;
       if (!may_be_better(n->state.result)) continue;
       late = !in_time;
       state_.best = n, place_best();
     }
-    take_answer();
+    use_answer();
   }
   /// Where nothing fits: the quickest of what was found that is as small as the smallest becomes the answer. The first
   /// that may be it is placed without time, too: the end of a budget is no reason for a slow answer.
-  void take_quicker() {
-    auto const as_small = state_.beside.as_small_as(plan_->arena_bytes);
+  void prefer_quicker_if_unmet() {
+    auto const as_small = state_.alternatives.as_small_as(plan_->arena_bytes);
     auto const late = [&](node_ptr const& n) { return std::max(n->state.result.latency, state_.limits.latency); };
     // The quickest first.
-    auto const& near = state_.beside.near_smallest_peak();
+    auto const& near = state_.alternatives.near_smallest_peak();
     bool first = true;
     for (auto n = near.rbegin(); n != near.rend() && (first || has_time()); ++n) {
       auto const& r = (*n)->state.result;
@@ -117,13 +117,13 @@ class placement {
     }
   }
   /// The answer is the search's best.
-  void take_answer() {
+  void use_answer() {
     state_.best = addressed_ = answer_;
     state_.out.placed = *plan_;
     state_.out.fits = within_limits();
   }
   /// The search's best, with addresses that were found elsewhere.
-  void take(node_ptr n, plan_type placed) {
+  void replace_answer(node_ptr n, plan_type placed) {
     state_.best = std::move(n);
     state_.out.placed = std::move(placed);
     state_.out.fits = within_limits();
@@ -136,7 +136,7 @@ class placement {
   /// By the default planner; where that leaves much free at the peak, or needs more than the limit, by search. The work
   /// of all searches that count their nodes together is bounded by that of the epoch; seconds only cut it.
   plan_type addresses(candidate<typename State::graph_type> const& c, std::int64_t& nodes_used) {
-    auto& profile = state_.judge().profile;
+    auto& profile = state_.evaluator().profile;
     ++profile.placed;
     return timed(state_.options.profile, profile.placing, [&] {
       auto const& memory = state_.options.memory;
@@ -147,14 +147,14 @@ class placement {
       quick.ended = end.as_function();
       auto placed = make_plan(c, state_.graph, memory, quick);
       auto const limit = state_.out.memory_limit_bytes;
-      bool const large = state_.asked.limits_memory && placed.arena_bytes > limit && placed.peak_bytes <= limit;
-      bool const dense = placed.arena_bytes - placed.peak_bytes <= placed.peak_bytes / numbers_.holes;
+      bool const large = state_.active_limits.limits_memory && placed.arena_bytes > limit && placed.peak_bytes <= limit;
+      bool const dense = placed.arena_bytes - placed.peak_bytes <= ratio_of(numbers_.holes, placed.peak_bytes);
       auto const seconds = seconds_left();
       auto const to_begin = numbers_.to_begin_an_op * static_cast<double>(c.order.size());
       if (!numbers_.exact || (!large && dense) || seconds <= to_begin || stop.stop_requested()) return placed;
       auto const all = static_cast<std::int64_t>(
           std::clamp(numbers_.nodes_a_second * state_.budget.epoch(), numbers_.least_nodes, numbers_.max_nodes));
-      auto const nodes = std::max((all - nodes_used) / numbers_.part_of_nodes, numbers_.few_nodes);
+      auto const nodes = std::max(ratio_of(numbers_.node_share, all - nodes_used), numbers_.few_nodes);
       memory_plan used;
       auto const planner = [&](memory_problem const& p) { return used = exact_placing{nodes, seconds}(p); };
       auto tighter = make_plan(c, state_.graph, memory, planner);
@@ -181,7 +181,7 @@ class placement {
   /// Whether the best, with its addresses, meets the user's limits, however far the search's own limit was lowered. (No
   /// arena is smaller than the peak.)
   bool within_limits() const {
-    return state_.limits.fits(verdict{state_.out.placed.arena_bytes, state_.best->state.result.latency});
+    return state_.limits.fits(plan_cost{state_.out.placed.arena_bytes, state_.best->state.result.latency});
   }
   /// Whether the best with its addresses is a better answer. Where neither fits, less memory is.
   bool is_better() const {
@@ -195,9 +195,9 @@ class placement {
   /// The same before its addresses are known.
   bool may_be_better(simulation const& r) const {
     if (answer_fits()) return r.peak_bytes <= state_.limits.memory && state_.limits.better(r, answer_->state.result);
-    return state_.limits.beats({r.peak_bytes, r.latency}, needs());
+    return state_.limits.beats(r, needs());
   }
-  verdict needs() const { return {plan_->arena_bytes, answer_->state.result.latency}; }
+  plan_cost needs() const { return {plan_->arena_bytes, answer_->state.result.latency}; }
 
   State& state_;
   search_policy::placement_numbers const& numbers_;

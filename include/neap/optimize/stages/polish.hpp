@@ -23,11 +23,11 @@ class polish {
   using node_ptr = typename State::node_ptr;
 
   polish(State& state, placement<State>& placing) : state_(state), placing_(placing) {
-    state.before_surpassed = [this](node_ptr const& n) { look_at_surpassed(n); };
+    state.on_incumbent_replaced = [this](node_ptr const& n) { look_at_surpassed(n); };
   }
   polish(polish const&) = delete;
   polish& operator=(polish const&) = delete;
-  ~polish() { state_.before_surpassed = nullptr; }
+  ~polish() { state_.on_incumbent_replaced = nullptr; }
 
   /// Between epochs: answers that were not looked at yet. What is quickest waits for the end; the search goes on without it.
   void look_at_answers() {
@@ -42,16 +42,16 @@ class polish {
     auto const answer = state_.best;
     take(polished(answer, answer->state.result.latency));
     if (quickest_ && (!state_.out.fits || quickest_->state.result.latency < quicker_than_best()))
-      placing_.take(std::move(quickest_), std::move(*addresses_));
+      placing_.replace_answer(std::move(quickest_), std::move(*addresses_));
     // What was slower before may be quicker with its transfers elsewhere.
     auto const& last = placing_.answers();
     for (auto n = last.rbegin(); n != last.rend() && placing_.has_time(); ++n)
-      if (*n != placing_.answer() && !(*n)->is_looked_at) take(polished(*n, quicker_than_best()));
+      if (*n != placing_.answer() && !(*n)->is_polished) take(polished(*n, quicker_than_best()));
   }
 
  private:
   /// The user's scheduler has placed transfers where it orders candidates: then they stay.
-  bool is_on() const { return state_.policy.polish.on && !state_.judge().reorders(); }
+  bool is_on() const { return state_.policy.polish.on && !state_.evaluator().reorders(); }
   seconds_t quicker_than_best() const { return state_.best->state.result.latency * (1 - objective::rounding); }
 
   /// Within an epoch, and no part of its work: the sequence of candidates is the same without it.
@@ -63,7 +63,7 @@ class polish {
   }
   /// Once each: what was surpassed in a sub-search is surpassed again by its result.
   void look_at(node_ptr const& n) {
-    if (std::exchange(n->is_looked_at, true)) return;
+    if (std::exchange(n->is_polished, true)) return;
     auto latency = n->state.result.latency;
     if (quickest_) latency = std::min(latency, quickest_->state.result.latency);
     auto c = polished(n, latency);
@@ -75,22 +75,22 @@ class polish {
   /// What comes of a candidate, if that is quicker than `latency` and has no higher peak than the candidate.
   node_ptr polished(node_ptr const& n, seconds_t latency) {
     auto const& now = n->state;
-    flow_facts const facts(now.graph, state_.judge().cost(), state_.options.memory);
+    flow_facts const facts(now.graph, state_.evaluator().cost(), state_.options.memory);
     if (!facts.has_transfers()) return nullptr;
     candidate<typename State::graph_type> c{now.graph, refine{}(facts, now.order), {}};
     simulator{}(facts, c.order, c.result);
-    state_.record.note({c.result.peak_bytes, c.result.latency});
+    state_.record.note(c.result);
     if (c.result.latency >= latency || c.result.peak_bytes > now.result.peak_bytes) return nullptr;
-    return state_.make_node(step(n->path, "loads and stores where they are hidden"), std::move(c.graph),
-                            std::move(c.order), std::move(c.result));
+    return state_.make_node(n, "loads and stores where they are hidden", std::move(c.graph), std::move(c.order),
+                            std::move(c.result));
   }
   /// A candidate becomes the answer, if its arena allows that.
   void take(node_ptr n) {
     if (!n) return;
     auto placed = placing_.addresses(n->state);
-    auto const allowed = state_.asked.limits_memory ? state_.out.memory_limit_bytes : 0;
+    auto const allowed = state_.active_limits.limits_memory ? state_.out.memory_limit_bytes : 0;
     if (placed.arena_bytes <= std::max(state_.out.placed.arena_bytes, allowed))
-      placing_.take(std::move(n), std::move(placed));
+      placing_.replace_answer(std::move(n), std::move(placed));
   }
 
   State& state_;

@@ -13,7 +13,6 @@ template <class State, class Moves>
 typename State::node_ptr apply_rules(State& state, Moves const& moves, typename State::node_ptr n, double part) {
   using node_ptr = typename State::node_ptr;
   auto const& numbers = state.policy.rules;
-  if (!state.allowed.rewrite || !numbers.on) return n;
   for (node_ptr next = n; next && !state.out_of_time(part * state.part);) {
     auto const from = std::exchange(next, nullptr);
     expand_candidate(state, moves, from, [&](node_ptr child) {
@@ -27,6 +26,14 @@ typename State::node_ptr apply_rules(State& state, Moves const& moves, typename 
   }
   state.seen.clear();  // what was passed over here may be looked at again
   return n;
+}
+
+/// What rules make of the first base becomes one, too.
+template <class Run>
+void add_rewritten_base(Run& run) {
+  auto const first = run.bases.front();
+  auto quicker = apply_rules(run.state, run.moves, first, run.state.policy.rules.share);
+  if (quicker != first) run.bases.push_back(std::move(quicker));
 }
 
 }}}  // namespace neap::v0::detail

@@ -24,7 +24,7 @@ struct named_edit {
 /// Moves loads and stores to where they are hidden, as far as a limit of the peak allows; 0: as far as the order's own does.
 template <class State, class Graph>
 void place_transfers(State& state, edited<Graph>& e, bytes_t limit) {
-  flow_facts const facts(e.graph, state.judge().cost(), state.options.memory);
+  flow_facts const facts(e.graph, state.evaluator().cost(), state.options.memory);
   e.order = refine{.limit = limit, .sink = false}(facts, e.order);
 }
 

@@ -22,6 +22,8 @@ class segments {
 
   explicit segments(State& state) : state_(state), numbers_(state.policy.segments) {}
 
+  bool is_on() const { return numbers_.on && state_.allowed.recompute; }
+
   void begin_epoch() {
     all_.clear();
     first_with_room_ = SIZE_MAX;
@@ -31,9 +33,8 @@ class segments {
 
   /// Of each order and price, the candidate that reaches the limits. With the stage's share of the epoch; once the limit has
   /// moved (`again`), with a part of what is left. Orders that leave room have a share of their own besides.
-  void plant(std::vector<node_ptr> const& starts, bool again = false) {
+  void add_seeds(std::vector<node_ptr> const& starts, bool again = false) {
     if (!is_on()) return;
-    auto const measured = state_.measure_seeding();
     prepare(starts);
     for (auto& s : all_) s.seeds.restart();
     auto const first = std::min(first_with_room_, all_.size());
@@ -41,16 +42,15 @@ class segments {
     double const most = again ? used + (state_.part - used) * numbers_.again : numbers_.share + state_.external_share;
     best_segments best;
     auto const never = [] { return false; };
-    plant_in_turn(0, first, most, best, never);
-    plant_in_turn(first, all_.size(), std::max(most, state_.budget.used() + numbers_.with_room), best, never);
+    add_in_turn(0, first, most, best, never);
+    add_in_turn(first, all_.size(), std::max(most, state_.budget.used() + numbers_.with_room), best, never);
   }
   /// The same until one meets the limits, with a part of the budget; the next call goes on where this one has ended.
-  void plant_one(std::vector<node_ptr> const& starts, double part) {
+  void add_until_met(std::vector<node_ptr> const& starts, double part) {
     if (!is_on()) return;
-    auto const measured = state_.measure_seeding();
     prepare(starts);
     best_segments best;
-    plant_in_turn(0, all_.size(), part, best, [&] { return state_.is_met(); });
+    add_in_turn(0, all_.size(), part, best, [&] { return state_.is_met(); });
   }
   /// Prepares those orders to start from that are not prepared yet, while there is time: the first one in any case. All
   /// that are.
@@ -63,11 +63,9 @@ class segments {
   }
 
  private:
-  bool is_on() const { return numbers_.on && state_.allowed.recompute; }
-
   /// Of some of the orders, a pair of prices of each in turn, with a part of the budget.
   template <class Enough>
-  void plant_in_turn(std::size_t begin, std::size_t end, double part, best_segments& best, Enough&& enough) {
+  void add_in_turn(std::size_t begin, std::size_t end, double part, best_segments& best, Enough&& enough) {
     auto const stop = [&] { return state_.out_of_time(part) || enough(); };
     for (bool any = true; any && !stop();) {
       any = false;
@@ -75,10 +73,10 @@ class segments {
         auto& [n, seeds] = all_[k];
         node_ptr last;
         auto const try_one = [&, &n = n](recompute_segments const& m, edited<typename State::graph_type> e) {
-          last = state_.judge_edit(n, m, std::move(e), true);
-          return verdict{last->state.result.peak_bytes, last->state.result.latency};
+          last = state_.evaluate_edit(n, m, std::move(e), true);
+          return plan_cost(last->state.result);
         };
-        any |= seeds.next(state_.target, best, try_one, stop, [&] { state_.let_wait(last); });
+        any |= seeds.next(state_.target, best, try_one, stop, [&] { state_.enqueue_seed(last); });
       }
     }
   }

@@ -49,11 +49,11 @@ auto placed_as_in(State& state, placement<State>& placing, placed_steps const& p
 /// Offers the plans of the warm start to the search; the candidates that they are. Throws neap::error where one is of another
 /// graph, no order, or breaks a pin.
 template <class State>
-std::vector<typename State::node_ptr> plant_warm_starts(State& state, placement<State>& placing) {
+std::vector<typename State::node_ptr> add_warm_starts(State& state, placement<State>& placing) {
   using graph_type = typename State::graph_type;
-  std::vector<typename State::node_ptr> planted;
+  std::vector<typename State::node_ptr> added;
   auto const& plans = state.options.warm.plans();
-  if (plans.empty()) return planted;
+  if (plans.empty()) return added;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     auto const refuse = [&](std::string const& why) {
       throw_error({"optimize: plan ", i, " of the warm start ", why});
@@ -63,23 +63,24 @@ std::vector<typename State::node_ptr> plant_warm_starts(State& state, placement<
     auto order = plans[i].order();
     if (auto const valid = check_order(g, order); !valid) refuse("has a wrong order: " + valid.message());
     if (!state.keeps_pins(g)) refuse("breaks a pin of this search");
-    auto result = state.judged_whole(g, order);
-    planted.push_back(
-        state.make_node(step(nullptr, "a plan of the warm start"), std::move(g), std::move(order), std::move(result)));
-    state.consider(planted.back());
+    auto result = state.evaluate_whole(g, order);
+    added.push_back(
+        state.make_node(nullptr, "a plan of the warm start", std::move(g), std::move(order), std::move(result)));
+    state.consider(added.back());
   }
   auto const best = state.best;
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    auto const& c = planted[i]->state;
+    auto const& c = added[i]->state;
     if (!state.limits.fits(c.result)) continue;
     auto placed = placed_as_in(state, placing, plans[i], c);
-    if (state.limits.fits(verdict{placed.arena_bytes, c.result.latency})) placing.offer(planted[i], std::move(placed));
+    if (state.limits.fits(plan_cost{placed.arena_bytes, c.result.latency}))
+      placing.offer_placed(added[i], std::move(placed));
   }
-  if (!placing.answer()) return planted;
+  if (!placing.answer()) return added;
   // An order of the program may be better.
-  if (best != placing.answer()) placing.offer(best, placing.addresses(best->state));
-  placing.take_answer();
-  return planted;
+  if (best != placing.answer()) placing.offer_placed(best, placing.addresses(best->state));
+  placing.use_answer();
+  return added;
 }
 
 }}}  // namespace neap::v0::detail

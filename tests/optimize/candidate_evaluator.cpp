@@ -1,5 +1,5 @@
 // Mutations as a search looks at them: by outline, by building, with pins, and what was met before.
-#include <neap/optimize/search_judge.hpp>
+#include <neap/optimize/candidate_evaluator.hpp>
 
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/mutator.hpp>
@@ -24,19 +24,19 @@ using namespace neap::testing;
 
 namespace {
 
-/// What a judge reads, for one program.
+/// What an evaluator reads, for one program.
 template <class Scheduler = as_mutated>
 struct bench {
   explicit bench(toy_graph const& program)
       : pins(program),
-        judge(neap::detail::cost_model_ref<toy_graph>(cost), neap::detail::scheduler_ref<toy_graph>(scheduler), options,
-              pins) {}
+        evaluator(neap::detail::cost_model_ref<toy_graph>(cost), neap::detail::scheduler_ref<toy_graph>(scheduler),
+                  options, pins) {}
   unit_cost cost;
   Scheduler scheduler;
   search_options options;
   neap::detail::pin_guard pins;
   seen_candidates seen;
-  neap::detail::search_judge<toy_graph> judge;
+  neap::detail::candidate_evaluator<toy_graph> evaluator;
 };
 
 random_graph_options with_swaps(std::uint64_t seed) {
@@ -66,15 +66,15 @@ TEST_CASE("an outline says what the built candidate comes to") {
     auto stream = moves(c);
     while (auto m = stream.next()) {
       CAPTURE(describe(*m, c));
-      auto const found = b.judge.look(c, *m, replay, target, b.seen);
+      auto const found = b.evaluator.evaluate(c, *m, replay, target, b.seen);
       auto e = apply_mutation(*m, c);
-      CHECK((found.told == edit_answer::impossible) <= !e);
+      CHECK((found.preview == edit_answer::impossible) <= !e);
       if (!e) continue;
-      auto const whole = b.judge.judge(e->graph, e->order);
-      if (found.told == edit_answer::known) {
+      auto const whole = b.evaluator.evaluate(e->graph, e->order);
+      if (found.preview == edit_answer::known) {
         ++outlined;
-        CHECK(found.would_be.peak_bytes == whole.peak_bytes);
-        CHECK(found.would_be.latency == whole.latency);
+        CHECK(found.cost.peak_bytes == whole.peak_bytes);
+        CHECK(found.cost.latency == whole.latency);
         CHECK(found.excess == doctest::Approx(excess_bytes(whole.bytes_at, target)));
       } else {
         ++built;
@@ -82,7 +82,7 @@ TEST_CASE("an outline says what the built candidate comes to") {
         REQUIRE(found.result);
         CHECK(found.made->graph.digest() == e->graph.digest());
         CHECK(found.result->peak_bytes == whole.peak_bytes);
-        CHECK(found.told_apart == b.judge.digest_of(e->graph, e->order));
+        CHECK(found.identity == b.evaluator.digest_of(e->graph, e->order));
       }
     }
   }
@@ -94,16 +94,16 @@ TEST_CASE("what was met before is not simulated, unless it is asked for again") 
   auto const c = candidate_of(1);
   bench<> b(c.graph);
   auto const same = [&] { return edited<toy_graph>{c.graph, c.order}; };
-  auto const first = b.judge.look_at(same(), b.seen);
-  REQUIRE(first.told_apart);
+  auto const first = b.evaluator.evaluate_edit(same(), b.seen);
+  REQUIRE(first.identity);
   REQUIRE(first.result);
   CHECK(first.result->peak_bytes == c.result.peak_bytes);
-  b.seen.add(*first.told_apart);
-  auto const second = b.judge.look_at(same(), b.seen);
-  CHECK(second.told_apart == first.told_apart);
+  b.seen.add(*first.identity);
+  auto const second = b.evaluator.evaluate_edit(same(), b.seen);
+  CHECK(second.identity == first.identity);
   CHECK_FALSE(second.result);
-  CHECK(b.judge.look_at(same(), b.seen, true).result);
-  CHECK(b.judge.profile.built == 3);
+  CHECK(b.evaluator.evaluate_edit(same(), b.seen, true).result);
+  CHECK(b.evaluator.profile.built == 3);
 }
 
 TEST_CASE("what is no order is not judged") {
@@ -112,9 +112,9 @@ TEST_CASE("what is no order is not judged") {
   bench<> b(c.graph);
   edited<toy_graph> e{c.graph, c.order};
   e.order.order.pop_back();
-  auto const found = b.judge.look_at(std::move(e), b.seen);
+  auto const found = b.evaluator.evaluate_edit(std::move(e), b.seen);
   CHECK(found.made);
-  CHECK_FALSE(found.told_apart);
+  CHECK_FALSE(found.identity);
   CHECK_FALSE(found.result);
 }
 
@@ -125,8 +125,8 @@ TEST_CASE("with a scheduler every mutation is built, and runs in the scheduler's
   auto stream = moves(c);
   int built = 0;
   while (auto m = stream.next()) {
-    auto const found = b.judge.look(c, *m, replay, 0, b.seen);
-    CHECK(found.told == edit_answer::unknown);
+    auto const found = b.evaluator.evaluate(c, *m, replay, 0, b.seen);
+    CHECK(found.preview == edit_answer::unknown);
     if (!found.made) continue;
     ++built;
     CHECK(found.made->order == memory_greedy{}(found.made->graph));
@@ -134,20 +134,20 @@ TEST_CASE("with a scheduler every mutation is built, and runs in the scheduler's
   CHECK(built > 0);
 }
 
-TEST_CASE("a judge forgets a candidate in whose place another one stands") {
+TEST_CASE("an evaluator forgets a candidate in whose place another one stands") {
   auto c = candidate_of(3);
   bench<> b(c.graph);
   for (std::uint64_t seed : {3u, 4u, 6u}) {
     CAPTURE(seed);
     c = candidate_of(seed);
-    b.judge.forget();
+    b.evaluator.forget();
     std::optional<replay_facts> replay;
     auto stream = rematerialize{}(c);
     while (auto m = stream.next()) {
-      auto const found = b.judge.look(c, *m, replay, 0, b.seen);
+      auto const found = b.evaluator.evaluate(c, *m, replay, 0, b.seen);
       auto const e = apply_mutation(*m, c);
-      if (found.told != edit_answer::known || !e) continue;
-      CHECK(found.would_be.peak_bytes == simulate(e->graph, e->order, unit_cost{}).peak_bytes);
+      if (found.preview != edit_answer::known || !e) continue;
+      CHECK(found.cost.peak_bytes == simulate(e->graph, e->order, unit_cost{}).peak_bytes);
     }
   }
 }
@@ -159,7 +159,7 @@ TEST_CASE("what breaks a pin is no candidate") {
   toy_graph const program(std::move(edit).finish());
   auto const c = judged(program, plain.order);
   bench<> b(program);
-  CHECK(b.judge.look_at({c.graph, c.order}, b.seen).made);
+  CHECK(b.evaluator.evaluate_edit({c.graph, c.order}, b.seen).made);
   graph_editor again{c.graph};
   for (auto o : c.graph.ops())
     if (graph_traits<toy_graph>::is_recomputable(plain.graph, o)) {
@@ -169,5 +169,5 @@ TEST_CASE("what breaks a pin is no candidate") {
   toy_graph broken(std::move(again).finish());
   REQUIRE(broken.op_count() > program.op_count());
   auto order = reverse_post_order{}(broken);
-  CHECK_FALSE(b.judge.look_at({std::move(broken), std::move(order)}, b.seen).made);
+  CHECK_FALSE(b.evaluator.evaluate_edit({std::move(broken), std::move(order)}, b.seen).made);
 }

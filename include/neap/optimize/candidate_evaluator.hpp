@@ -1,5 +1,5 @@
-// What a search looks at mutations with: the candidate that one makes of another, what it comes to, and whether it is new.
-// Each thread of a search has one of its own.
+// Evaluates mutations for a search: the candidate that one makes of another, its peak and latency, and whether it is new.
+// Each thread of a search has its own evaluator.
 #pragma once
 
 #include <neap/core/work_meter.hpp>
@@ -23,30 +23,31 @@
 
 namespace neap { inline namespace v0 { namespace detail {
 
-/// What became of a mutation.
+/// What a mutation comes to: by its edit alone (`preview`), or built and simulated.
 template <class G>
-struct looked_at {
-  edit_answer told = edit_answer::unknown;
-  // Of its outline:
-  plan_cost would_be{};
+struct candidate_evaluation {
+  edit_answer preview = edit_answer::unknown;
+  // Of its edit, where that is known:
+  plan_cost cost{};
   double excess = 0;  // bytes above the target, summed over positions
   // Of what was built, if it has no outline:
   std::optional<edited<G>> made{};
-  std::optional<digest> told_apart{};  // none: no order
-  std::optional<simulation> result{};  // none: it was met before, or is no order
+  std::optional<digest> identity{};    // none: no order
+  std::optional<simulation> result{};  // none: a duplicate, or no order
 };
 
 template <class G>
-class search_judge {
+class candidate_evaluator {
  public:
-  /// All of it outlives the judge.
-  search_judge(cost_model_ref<G> cost, scheduler_ref<G> scheduler, search_options const& options, pin_guard const& pins)
+  /// All of it outlives the evaluator.
+  candidate_evaluator(cost_model_ref<G> cost, scheduler_ref<G> scheduler, search_options const& options,
+                      pin_guard const& pins)
       : cost_(cost),
         scheduler_(scheduler),
         options_(options),
         pins_(pins) {}
 
-  simulation judge(G const& g, schedule const& order) {
+  simulation evaluate(G const& g, schedule const& order) {
     return timed(options_.profile, profile.judging, [&] {
       facts_.assign(g, cost_, options_.memory);
       return simulator_(facts_, order);
@@ -55,57 +56,58 @@ class search_judge {
   cost_model_ref<G> const& cost() const { return cost_; }
   /// Whether a scheduler orders what mutations make.
   bool reorders() const { return static_cast<bool>(scheduler_); }
-  /// Of what was judged last.
+  /// Of what was simulated last.
   flow_facts const& facts() const { return facts_; }
   std::optional<digest> digest_of(G const& g, schedule const& order) {
     return timed(options_.profile, profile.checking, [&] { return digest_(g, order); });
   }
 
-  /// Looks at a mutation of a candidate: by its outline, else by building it. `replay` is made when it is
-  /// first needed.
+  /// Evaluates a mutation of a candidate: by its edit, else by building it. `replay` is made at its first use.
   template <class M>
-  looked_at<G> look(candidate<G> const& from, M const& m, std::optional<replay_facts>& replay, bytes_t target,
-                    seen_candidates const& seen) {
-    looked_at<G> found;
+  candidate_evaluation<G> evaluate(candidate<G> const& from, M const& m, std::optional<replay_facts>& replay,
+                                   bytes_t target, seen_candidates const& seen) {
+    candidate_evaluation<G> found;
     if (!reorders()) found = outline(from, m, replay, target);
-    if (found.told == edit_answer::unknown) found = build(from, m, seen);
+    if (found.preview == edit_answer::unknown) found = build(from, m, seen);
     return found;
   }
-  /// The same of what a mutation has made: nothing if that breaks a pin. It is judged even if it was met before, if `again`.
-  looked_at<G> look_at(edited<G> e, seen_candidates const& seen, bool again = false) {
+  /// The same of what a mutation has made: nothing if that breaks a pin. Duplicates are simulated too if `even_if_seen`.
+  candidate_evaluation<G> evaluate_edit(edited<G> e, seen_candidates const& seen, bool even_if_seen = false) {
     ++profile.built;
-    looked_at<G> found;
+    candidate_evaluation<G> found;
     if (!pins_.holds(e.graph)) return found;
     if (reorders()) e.order = scheduler_(e.graph);
     found.made = std::move(e);
     auto const& made = *found.made;
-    found.told_apart = digest_of(made.graph, made.order);
-    if (found.told_apart && (again || !seen.contains(*found.told_apart))) found.result = judge(made.graph, made.order);
+    found.identity = digest_of(made.graph, made.order);
+    if (found.identity && (even_if_seen || !seen.contains(*found.identity)))
+      found.result = evaluate(made.graph, made.order);
     return found;
   }
   template <class M>
   std::optional<edited<G>> apply(candidate<G> const& from, M const& m) {
     return timed(options_.profile, profile.applying, [&] { return apply_mutation(m, from); });
   }
-  /// The candidate whose outlines were looked at may be gone, and another one in its place.
+  /// The candidate that was evaluated last may be gone, and another one at its address.
   void forget() { outlined_of_ = nullptr; }
 
   search_profile profile;
 
  private:
   template <class M>
-  looked_at<G> build(candidate<G> const& from, M const& m, seen_candidates const& seen) {
+  candidate_evaluation<G> build(candidate<G> const& from, M const& m, seen_candidates const& seen) {
     auto e = apply(from, m);
-    return e ? look_at(std::move(*e), seen) : looked_at<G>{};
+    return e ? evaluate_edit(std::move(*e), seen) : candidate_evaluation<G>{};
   }
   template <class M>
-  looked_at<G> outline(candidate<G> const& c, M const& m, std::optional<replay_facts>& replay, bytes_t target) {
-    looked_at<G> found;
-    found.told = timed(options_.profile, profile.drawing, [&] {
+  candidate_evaluation<G> outline(candidate<G> const& c, M const& m, std::optional<replay_facts>& replay,
+                                  bytes_t target) {
+    candidate_evaluation<G> found;
+    found.preview = timed(options_.profile, profile.drawing, [&] {
       if (!replay) replay.emplace(c.graph, c.order);
       return edit_of(m, c, *replay, outline_);
     });
-    if (found.told != edit_answer::known) return found;
+    if (found.preview != edit_answer::known) return found;
     work_meter::add(options_.policy.epochs.outline);
     timed(options_.profile, profile.judging, [&] {
       if (outlined_of_ != &c) {
@@ -117,12 +119,11 @@ class search_judge {
         outlined_.add_rows(outline_);
         auto const a = delta_.judge(outlined_, replay->at, replay->values, outline_, target);
         outlined_.take_back();
-        found.would_be = {a.peak_bytes, a.latency}, found.excess = a.excess_bytes;
+        found.cost = {a.peak_bytes, a.latency}, found.excess = a.excess_bytes;
         return true;
       }
       outlined_.apply(c.order, outline_);
-      auto const comes_to = simulator_.judge(outlined_, outlined_.order());
-      found.would_be = {comes_to.peak_bytes, comes_to.latency};
+      found.cost = simulator_.judge(outlined_, outlined_.order());
       found.excess = excess_bytes(simulator_.judged_bytes(), target);
       outlined_.take_back();
       return true;
