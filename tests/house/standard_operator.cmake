@@ -1,4 +1,4 @@
-# Adds op::softsign to a copy of the library as include/neap/README.md, "A standard operator", says, and runs a program that
+# Adds op::softsign to a copy of the library as include/neap/extending.md says, and runs a program that
 # compares its gradients with difference quotients. The page names the files of the library that change, and no others.
 #   cmake -DCXX= -DOPTIONS= -DSOURCE_DIR= -DSCRATCH= -DBLAS= -P standard_operator.cmake
 cmake_minimum_required(VERSION 3.25)
@@ -43,8 +43,8 @@ add_before(include/neap/ir/standard_set.hpp "A(sin_grad, step)" "A(softsign_grad
 add_before(include/neap/model/functions/elementwise.hpp "F(sin)" "F(softsign) ")
 
 # The page's files.
-file(READ ${SOURCE_DIR}/include/neap/README.md page)
-string(REGEX MATCH "\n## A standard operator\n.*\n## External graphs\n" section "${page}")
+file(READ ${SOURCE_DIR}/include/neap/extending.md page)
+string(REGEX MATCH "\n## A standard operator\n.*\n## A stage of the search\n" section "${page}")
 string(REGEX MATCHALL "\n\\| `[^`]+`" rows "${section}")
 list(TRANSFORM rows REPLACE "^.*`([^`]+)`$" "\\1")
 list(LENGTH rows count)
