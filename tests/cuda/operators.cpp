@@ -70,7 +70,7 @@ TEST_CASE("operators' kernels for devices give the host's results on shuffled bl
   check_shuffled(image_case{}, dtype::f32, {3, 8});
   for (dtype t : {dtype::f32, dtype::bf16})
     for (case_extents e : {case_extents{3, 37}, {9, 6}, {2, 600}, {0, 6}, {3, 0}})
-      check_shuffled(channel_chain_case{}, t, e);
+      check_shuffled(channel_chain_case{}, t, e), check_shuffled(norm_of_part_case{}, t, e);
   for (dtype t : {dtype::f32, dtype::bf16})
     for (case_extents e : {case_extents{3, 37}, {40, 16}, {2, 600}, {0, 7}}) check_shuffled(rows_program_case{}, t, e);
 }

@@ -261,10 +261,10 @@ TEST_CASE("the order of the operators of a set changes no digest") {
   auto const made = [](operator_table operators) {
     graph_editor edit(operators);
     auto const x = edit.add_source(role::input, {dtype::f32, {4}});
-    op::fused_maker make(2);
+    element_program make(2);
     make.add(op::relu{}, dtype::f32, {*make.add(op::add{}, dtype::f32, {0, 1})});
     auto const y = edit.add(op::relu{}, {edit.add(op::add{}, {x, x})[0]})[0];
-    edit.keep(edit.add(make.made(), {x, y})[0], role::output);
+    edit.keep(edit.add(op::fused{make}, {x, y})[0], role::output);
     return std::move(edit).finish().digest();
   };
   auto const digest = made(table_of<standard_operators>());
