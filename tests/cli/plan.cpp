@@ -521,14 +521,18 @@ TEST_CASE("plan: --profile tells what was done, and where the time went") {
 }
 
 TEST_CASE("plan: --explain has what holds the peak, what recomputation saves and costs, and the stage of the plan") {
-  auto const a = plan("gpt-d256-l4-b8-t128", {"--memory-limit", "0.55", "--iterations", "2000", "--explain"});
+  auto const explained = [](std::string const& limit, std::string const& iterations) {
+    return run_neap(
+        {"plan", graph_file("gpt-d256-l4-b8-t128"), "--memory-limit", limit, "--iterations", iterations, "--explain"});
+  };
+  auto const a = explained("0.55", "2000");
   CHECK(a.code == 0);
   for (auto const* word :
        {"explained:\n  peak ", " others and workspace", " resident", "  recomputed: ", " of the latency",
         " absent at positions ", "; kept, the peak would be ", "  more memory, ", "  found by: "})
     CHECK_MESSAGE(a.out.find(word) != a.out.npos, word);
   CHECK(a.out.find("recomputed: 0 ops") == a.out.npos);
-  auto const free = plan("gpt-d256-l4-b8-t128", {"--memory-limit", "1", "--iterations", "100", "--explain"});
+  auto const free = explained("1", "100");
   CHECK(free.out.find("recomputed: 0 ops") != free.out.npos);
   CHECK(plan("cnn-small-b64", {"--memory-limit", "0.6", "--explain", "--json"}).code == 2);
 }

@@ -22,8 +22,7 @@ TEST_CASE("products with epilogues, chains, convolutions and attention, by our o
   std::size_t calls = 0, cases = 0;
   for (auto const& c : bench::operator_cases()) {
     bool chosen = false;
-    for (auto const* const name : {"fused", "conv2d", "attention"})
-      chosen = chosen || c.name.starts_with(name);
+    for (auto const* const name : {"fused", "conv2d", "attention"}) chosen = chosen || c.name.starts_with(name);
     if (!chosen) continue;
     ++cases;
     auto const expected = bench::run_case(c, host);

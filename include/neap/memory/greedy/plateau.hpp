@@ -192,8 +192,7 @@ struct lowest_plateau {
     if (!p.fixed.empty())
       return detail::refused({"lowest_plateau: fixed offsets need greedy_by_size, first_fit or the exact search"});
     detail::plateau_facts const facts(p);
-    return detail::finished(p,
-                            detail::place_on_plateaus(p, facts, detail::ranked(p, order, facts.total, facts.ranges)),
+    return detail::finished(p, detail::place_on_plateaus(p, facts, detail::ranked(p, order, facts.total, facts.ranges)),
                             load_lower_bound(p));
   }
 };
