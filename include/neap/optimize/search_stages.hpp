@@ -68,7 +68,7 @@ bool may_dive(Run const& r) {
 // ---- which
 
 template <class Run>
-inline constexpr std::array<stage<Run>, 18> stages{{
+inline constexpr std::array<stage<Run>, 19> stages{{
     {"hidden_swaps", phase::begin,
      [](Run const& r) {
        return r.state.policy.hidden_swaps.on && may_swap(r) && r.state.active_limits.limits_memory &&
@@ -79,6 +79,8 @@ inline constexpr std::array<stage<Run>, 18> stages{{
 
     {"external_seeds", phase::seeds, [](Run const& r) { return r.external.is_on(); },
      [](Run& r) { r.external.add_seeds(false, [&r] { search_first_fit(r); }); }},
+    {"parts.sweeps", phase::seeds, [](Run const& r) { return may_cut(r) && !r.parts.is_prepared(); },
+     [](Run& r) { r.parts.prepare(r.starts, r.recomputed); }},
     {"exact", phase::seeds, is_small, [](Run& r) { add_small_program(r.state); }},
     {"parts", phase::seeds, may_cut, [](Run& r) { r.parts.add_seeds(r.starts, r.recomputed); }},
     {"segments", phase::seeds, may_recompute, [](Run& r) { r.recomputed.add_seeds(r.starts); }},

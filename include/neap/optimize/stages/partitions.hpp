@@ -36,6 +36,7 @@ class partitions {
   /// What a sweep over fissions needs of the device; nothing before they are prepared.
   fission_sweep_options const* prices() const { return fissions_ ? &priced_ : nullptr; }
 
+  bool is_prepared() const { return fissions_ != nullptr; }
   /// Sweeps over the orders to start from and what they are recomputed by segments.
   void prepare(std::vector<node_ptr> const& starts, segments<State>& recomputed) {
     bases_ = starts;
@@ -49,9 +50,9 @@ class partitions {
       fissions_->add(bases_[b]->state);
   }
   /// The best fissions become orders to start from; those that leave room for other mutations come last, and `recomputed`
-  /// deals with them last. Prepares them where that was not done in this epoch.
+  /// deals with them last.
   void add_seeds(std::vector<node_ptr>& starts, segments<State>& recomputed) {
-    if (!fissions_) prepare(starts, recomputed);
+    if (!fissions_) return;
     auto const first = initial_cuts();
     add_chains(starts);
     auto const found = build_best(numbers_.share);
