@@ -73,7 +73,7 @@ inline std::vector<stage_total> stage_totals(neap::search_outcome const& found) 
   for (auto const& r : found.stages) {
     auto const same = [&](stage_total const& t) { return t.sum.stage == r.stage && t.sum.within == r.within; };
     auto t = std::find_if(all.begin(), all.end(), same);
-    if (t == all.end()) t = all.insert(t, {{r.stage, r.within, r.epoch, 0, 0, 0, r.before, r.after}});
+    if (t == all.end()) t = all.insert(t, {neap::stage_record{r.stage, r.within, r.epoch, 0, 0, 0, r.before, r.after}});
     t->sum.work += r.work, t->sum.seconds += r.seconds, t->sum.candidates += r.candidates, t->sum.after = r.after;
     ++t->runs, t->gains += !(r.before == r.after);
   }
