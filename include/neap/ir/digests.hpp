@@ -9,6 +9,7 @@
 #include <neap/core/bit_set.hpp>
 #include <neap/core/digest.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/ir/attribute_numbers.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/ir/opaque.hpp>
 #include <neap/ir/operators/transfer.hpp>
@@ -18,7 +19,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <variant>
 
 namespace neap { inline namespace v0 {
 
@@ -34,19 +34,8 @@ inline digest mix_layout(digest d, tensor_layout const& l) {
   return mix_strides(d, l).mix(static_cast<std::uint64_t>(l.offset));
 }
 inline digest mix_attribute(digest d, attribute_value const& v) {
-  if (auto const* x = std::get_if<extents>(&v)) {
-    d = d.mix(static_cast<std::uint64_t>(x->rank()));
-    for (auto i : *x) d = d.mix(static_cast<std::uint64_t>(i));
-    return d;
-  }
-  if (auto const* x = std::get_if<element_program>(&v)) {
-    for (auto i : x->numbers()) d = d.mix(static_cast<std::uint64_t>(i));
-    return d;
-  }
-  if (auto const* x = std::get_if<double>(&v)) return d.mix(std::bit_cast<std::uint64_t>(*x));
-  if (auto const* x = std::get_if<std::int64_t>(&v)) return d.mix(static_cast<std::uint64_t>(*x));
-  if (auto const* x = std::get_if<bool>(&v)) return d.mix(*x ? 1 : 0);
-  return d.mix(static_cast<std::uint64_t>(*std::get_if<dtype>(&v)));
+  each_number(v, [&](std::uint64_t n) { d = d.mix(n); });
+  return d;
 }
 
 /// Ops waiting for their turn, taken by ascending or descending id, round and round; each is in it once.

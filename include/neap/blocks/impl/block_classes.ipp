@@ -5,9 +5,9 @@
 
 #include <neap/core/number_map.hpp>
 #include <neap/core/separate_compilation.hpp>
+#include <neap/ir/attribute_numbers.hpp>
 
 #include <algorithm>
-#include <bit>
 
 namespace neap { inline namespace v0 {
 
@@ -58,13 +58,7 @@ class block_writer {
 
   void write_attribute(attribute_value const& a) {
     put(a.index());
-    if (auto const* x = std::get_if<bool>(&a)) put(*x);
-    else if (auto const* y = std::get_if<std::int64_t>(&a)) put(static_cast<std::uint64_t>(*y));
-    else if (auto const* z = std::get_if<double>(&a)) put(std::bit_cast<std::uint64_t>(*z));
-    else if (auto const* t = std::get_if<dtype>(&a)) put(static_cast<std::uint64_t>(*t));
-    else if (auto const* p = std::get_if<element_program>(&a)) {
-      for (auto n : p->numbers()) put(static_cast<std::uint64_t>(n));
-    } else put_extents(std::get<extents>(a));
+    each_number(a, [this](std::uint64_t n) { put(n); });
   }
   void write_op(op_id o) {
     names_->ops.push_back(o);

@@ -4,11 +4,11 @@
 #include <neap/verify/value_numbers.hpp>
 
 #include <neap/core/separate_compilation.hpp>
+#include <neap/ir/attribute_numbers.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <utility>
-#include <variant>
 
 namespace neap { inline namespace v0 { namespace detail { namespace plan_check {
 
@@ -57,20 +57,7 @@ NEAP_FUNC void mix_attributes(sip_hash& d, std::span<attribute_field const> attr
   for (auto const& a : attributes) {
     auto const value = a.get(bytes);
     d.mix(value.index());
-    if (auto const* e = std::get_if<extents>(&value)) {
-      d.mix(static_cast<std::uint64_t>(e->rank()));
-      for (auto i : *e) d.mix(static_cast<std::uint64_t>(i));
-    } else if (auto const* program = std::get_if<element_program>(&value)) {
-      for (auto i : program->numbers()) d.mix(static_cast<std::uint64_t>(i));
-    } else if (auto const* real = std::get_if<double>(&value)) {
-      d.mix(std::bit_cast<std::uint64_t>(*real));
-    } else if (auto const* whole = std::get_if<std::int64_t>(&value)) {
-      d.mix(static_cast<std::uint64_t>(*whole));
-    } else if (auto const* truth = std::get_if<bool>(&value)) {
-      d.mix(*truth ? 1u : 0u);
-    } else {
-      d.mix(static_cast<std::uint64_t>(std::get<dtype>(value)));
-    }
+    each_number(value, [&](std::uint64_t n) { d.mix(n); });
   }
 }
 

@@ -5,11 +5,10 @@
 
 #include <neap/core/separate_compilation.hpp>
 #include <neap/core/span_of.hpp>
+#include <neap/ir/attribute_numbers.hpp>
 #include <neap/ir/opaque.hpp>
 
-#include <bit>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace neap { inline namespace v0 { namespace detail {
@@ -207,18 +206,7 @@ NEAP_FUNC index_place field_evaluator::in_broadcast(extents const& dims, index_p
 NEAP_FUNC sip_hash field_evaluator::operator_key(std::string_view name, std::size_t output,
                                                  std::span<attribute_field const> attributes, void const* bytes) const {
   auto d = hash().mix(name).mix(output);
-  for (auto const& a : attributes) {
-    auto const value = a.get(bytes);
-    if (auto const* e = std::get_if<extents>(&value)) {
-      d.mix(static_cast<std::uint64_t>(e->rank()));
-      for (auto i : *e) d.mix(static_cast<std::uint64_t>(i));
-    } else if (auto const* steps = std::get_if<element_program>(&value)) {
-      for (auto i : steps->numbers()) d.mix(static_cast<std::uint64_t>(i));
-    } else if (auto const* real = std::get_if<double>(&value)) d.mix(std::bit_cast<std::uint64_t>(*real));
-    else if (auto const* whole = std::get_if<std::int64_t>(&value)) d.mix(static_cast<std::uint64_t>(*whole));
-    else if (auto const* truth = std::get_if<bool>(&value)) d.mix(*truth ? 1u : 0u);
-    else d.mix(static_cast<std::uint64_t>(std::get<dtype>(value)));
-  }
+  for (auto const& a : attributes) each_number(a.get(bytes), [&](std::uint64_t n) { d.mix(n); });
   return d;
 }
 
