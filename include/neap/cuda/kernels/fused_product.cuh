@@ -85,7 +85,10 @@ void run_product(B& b, op::fused const& op, kernel_arguments const& a) {
     return run_program(b, op.second_step(), {a.out.subspan(1, 1), z});
   }
   run(b, op.anchor_as<op::matmul>(), {a.in.first(2), z, a.workspace});
-  if (!op.epilogue.empty()) run_program(b, op.epilogue, op::detail::fused_operands(op, a).epilogue(op, a));
+  if (!op.epilogue.empty()) {
+    op::detail::fused_operands const operands(op, a);
+    run_program(b, op.epilogue, operands.epilogue(op, a));
+  }
   if (op.sums != product_sums::none)
     run(b, op::sum_to{a.out.back().dims},
         {std::span(&op.summed_of<tensor_ref>(a.in, a.out), 1), a.out.last(1), a.workspace});

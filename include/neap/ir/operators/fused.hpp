@@ -221,9 +221,12 @@ struct fused_operands {
   std::size_t operands = 1, results = 1;
 
   fused_operands(fused const& op, kernel_arguments const& a);
-  kernel_arguments prologue() const { return {prologue_in, span_of(anchor_in.data(), 1)}; }
-  kernel_arguments middle(void* workspace) const;
-  kernel_arguments epilogue(fused const& op, kernel_arguments const& a) const;
+  kernel_arguments prologue() const& { return {prologue_in, span_of(anchor_in.data(), 1)}; }
+  kernel_arguments middle(void* workspace) const&;
+  kernel_arguments epilogue(fused const& op, kernel_arguments const& a) const&;
+  kernel_arguments prologue() && = delete;  // the arguments are views of this object
+  kernel_arguments middle(void* workspace) && = delete;
+  kernel_arguments epilogue(fused const& op, kernel_arguments const& a) && = delete;
 };
 
 }  // namespace detail

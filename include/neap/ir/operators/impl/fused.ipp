@@ -346,11 +346,11 @@ NEAP_FUNC fused_operands::fused_operands(fused const& op, kernel_arguments const
   for (std::size_t i = end, k = 1; i < a.in.size(); ++i) epilogue_in[k++] = a.in[i];
 }
 
-NEAP_FUNC kernel_arguments fused_operands::middle(void* workspace) const {
+NEAP_FUNC kernel_arguments fused_operands::middle(void* workspace) const& {
   return {std::span(anchor_in).first(operands), std::span(anchor_out).first(results), workspace};
 }
 
-NEAP_FUNC kernel_arguments fused_operands::epilogue(fused const& op, kernel_arguments const& a) const {
+NEAP_FUNC kernel_arguments fused_operands::epilogue(fused const& op, kernel_arguments const& a) const& {
   return {std::span(epilogue_in).first(static_cast<std::size_t>(op.epilogue_inputs())), a.out.first(1)};
 }
 

@@ -91,7 +91,8 @@ void run_reduction_of_program(host_backend& b, fused const& op, kernel_arguments
 /// activation reads it there.
 template <class C>
 void run_epilogue(host_backend& b, fused const& op, kernel_arguments const& a) {
-  auto const epilogue = fused_operands(op, a).epilogue(op, a);
+  fused_operands const operands(op, a);
+  auto const epilogue = operands.epilogue(op, a);
   auto const count = a.out[0].count();
   if (!op.keeps_step)
     return b.parallel_for(count, neap::detail::map_grain, fused_interpreter<C>(op.epilogue, epilogue));
