@@ -233,7 +233,7 @@ void training(std::int64_t width) {
   std::int64_t const n = 8;
   tensor const x = tensor::randn({n, width}, 3);
   tensor const y = tensor::from(std::vector<std::int64_t>{0, 1, 2, 3, 0, 1, 2, 3}, {n});
-  std::optional<plan<graph>> planned;
+  std::optional<plan> planned;
   auto step = compile(&descend,
                       [&](graph const& g) {
                         planned = plan_in_order(g);
@@ -264,10 +264,10 @@ void training(std::int64_t width) {
     for (auto const& [to, first] : memory) std::memcpy(to.storage()->data(), first.data(), first.size());
   };
   auto const& g = planned->graph;
-  executable<standard_operators, host_backend> alone(*planned, bound(g), backend);
+  executable<host_backend> alone(*planned, bound(g), backend);
   auto const program = training_step(c, std::pair{x, y}, cross_entropy{}, sgd{.rate = 0.1});
   auto const of_trainer = plan_in_order(program.program);
-  executable<standard_operators, host_backend> trainers(of_trainer, bound(of_trainer.graph), backend);
+  executable<host_backend> trainers(of_trainer, bound(of_trainer.graph), backend);
   trainer run(program, of_trainer, backend);
   std::pair const batch{x, y};
   (void)run(batch);

@@ -216,10 +216,10 @@ void reductions(host_backend& backend) {
   }
 }
 
-plan<graph> in_order(graph const& g) {
+plan in_order(graph const& g) {
   auto order = given_order{}(g);
   auto result = simulate(g, order, no_cost{});
-  return make_plan(candidate<graph>{g, std::move(order), std::move(result)}, g);
+  return make_plan(candidate{g, std::move(order), std::move(result)}, g);
 }
 
 /// What is fused in one step, and in the other one.

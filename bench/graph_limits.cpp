@@ -32,7 +32,7 @@
 namespace {
 
 using namespace neap;
-using moves_t = any_mutator<graph>;
+using moves_t = any_mutator;
 
 struct problem {
   io::imported_graph graph;

@@ -35,7 +35,7 @@
 namespace {
 
 using namespace neap;
-using moves_t = any_mutator<graph>;
+using moves_t = any_mutator;
 
 struct point {
   double limit = 0, peak = 0, arena = 0, latency = 0, fragmentation = 0, seconds = 0;

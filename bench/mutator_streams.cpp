@@ -25,8 +25,8 @@ struct no_graph {};
 struct number {
   int x = 0;
   bool operator==(number const&) const = default;
-  std::optional<edited<no_graph>> apply(candidate<no_graph> const&) const { return std::nullopt; }
-  std::string describe(candidate<no_graph> const&) const { return std::to_string(x); }
+  std::optional<edited> apply(candidate const&) const { return std::nullopt; }
+  std::string describe(candidate const&) const { return std::to_string(x); }
 };
 
 constexpr int count = 1'000'000;
@@ -36,10 +36,7 @@ struct by_hand {
     int i = 0;
     std::optional<number> next() { return i < count ? std::optional(number{i++}) : std::nullopt; }
   };
-  template <class G>
-  stream operator()(candidate<G> const&) const {
-    return {};
-  }
+  stream operator()(candidate const&) const { return {}; }
 };
 
 constexpr auto to_number = [](int i) { return number{i}; };
@@ -57,7 +54,7 @@ std::uint64_t mix(std::uint64_t sum, int x) { return (sum ^ static_cast<std::uin
 
 template <class M>
 std::uint64_t sum_of(M const& moves) {
-  candidate<no_graph> const c;
+  candidate const c;
   std::uint64_t volatile start = 1;  // so that each round computes
   std::uint64_t sum = start;
   auto stream = moves(c);

@@ -71,7 +71,7 @@ constexpr char const* names[] = {"recompute at the peak", "recompute anywhere", 
                                  "rule"};
 
 /// A random rewrite of a kind; nothing if what was drawn cannot be done.
-std::optional<edited<graph>> rewritten(candidate<graph> const& c, kind what, double link, random_stream& draw) {
+std::optional<edited> rewritten(candidate const& c, kind what, double link, random_stream& draw) {
   if (what == kind::rule) {
     std::vector<rewrite> found;
     auto stream = taso_rules{}(c);
@@ -94,7 +94,7 @@ std::optional<edited<graph>> rewritten(candidate<graph> const& c, kind what, dou
 }
 
 /// The order without the ops that a rewrite has added: they have the last ids among those of their origin.
-schedule old_ops(graph const& before, edited<graph> const& e) {
+schedule old_ops(graph const& before, edited const& e) {
   std::vector<std::uint32_t> left(before.origin_count());
   for (auto o : before.ops()) ++left[index(before.origin(o))];
   std::vector<bool> is_old(e.graph.op_count());
@@ -122,7 +122,7 @@ bool report(std::string const& name, graph const& program, schedule const& given
     auto made = full(facts);
     return sim.peak(facts, made) <= sim.peak(facts, given) ? made : given;
   }();
-  auto const start = candidate<graph>{program, start_order, sim(facts, start_order)};
+  auto const start = candidate{program, start_order, sim(facts, start_order)};
   auto now = start;
   reschedule<Full> const near{full};
   sums t;

@@ -164,16 +164,16 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-plan<graph> plan_of(graph const& program, bool planned) {
+plan plan_of(graph const& program, bool planned) {
   memory_options const memory{.alignment = 64, .takeover = planned};
   schedule const order = planned ? memory_greedy{}(program, memory) : given_order{}(program);
-  return make_plan(candidate<graph>{program, order, simulate(program, order, no_cost{}, memory)}, program, memory);
+  return make_plan(candidate{program, order, simulate(program, order, no_cost{}, memory)}, program, memory);
 }
 
 /// Least time of each launch of a step, added up by operator and shape.
 template <class Sample>
-void print_operators(char const* name, training_program<standard_operators> const& step, plan<graph> const& p,
-                     host_backend& backend, options const& o, Sample const& sample) {
+void print_operators(char const* name, training_program const& step, plan const& p, host_backend& backend,
+                     options const& o, Sample const& sample) {
   auto const& g = p.graph;
   arena memory(p.arena_bytes - p.resident_bytes);
   table<storage_id, std::byte*> address(g.storage_count(), nullptr);

@@ -33,7 +33,7 @@ int main() {
     graph planned(std::move(edit).finish());
     given_or const cost{roofline::h100_like()};
     auto const order = reverse_post_order{}(planned);
-    auto const p = make_plan(candidate<graph>{planned, order, simulate(planned, order, cost)}, g);
+    auto const p = make_plan(candidate{planned, order, simulate(planned, order, cost)}, g);
     stated_durations const said({{}, true, roofline::h100_like()});
     if (auto const v = verify_plan(g, p, said); !v) return std::fprintf(stderr, "%s\n", v.message().c_str()), 1;
     std::vector<double> times;

@@ -9,15 +9,13 @@ struct later {
   std::uint32_t position = 0;
   friend bool operator==(later const&, later const&) = default;
 
-  template <class G>
-  std::optional<neap::edited<G>> apply(neap::candidate<G> const& c) const {
+  std::optional<neap::edited> apply(neap::candidate const& c) const {
     neap::schedule order = c.order;
     std::swap(order.order[position], order.order[position + 1]);
     if (!neap::check_order(c.graph, order)) return std::nullopt;  // one needs the other
-    return neap::edited<G>{c.graph, order};
+    return neap::edited{c.graph, order};
   }
-  template <class G>
-  std::string describe(neap::candidate<G> const&) const {
+  std::string describe(neap::candidate const&) const {
     return "the op at position " + std::to_string(position) + " runs one later";
   }
 };
@@ -25,8 +23,7 @@ struct later {
 // The mutator: a lazy stream of such edits near the peak.
 struct shuffle {
   std::uint32_t reach = 8;
-  template <class G>
-  auto operator()(neap::candidate<G> const& c) const {
+  auto operator()(neap::candidate const& c) const {
     struct stream {
       std::uint32_t at, end;
       std::optional<later> next() { return at < end ? std::optional(later{at++}) : std::nullopt; }

@@ -50,7 +50,7 @@ int measure_steps(model_size size) {
         auto const plain = training_step(copy, data[0], cross_entropy{}, adamw{.rate = 1e-3}, options);
         auto const step = fuse(plain, {.products = has_libraries(), .rows = fused, .chains = false});
         // Without a limit nothing is recomputed or swapped.
-        plan<graph> placed = plan_in_order(step.program);
+        plan placed = plan_in_order(step.program);
         if (std::string(limit) != "none") {
           auto found = planned(step, chain(rematerialize{}, neap::swap{link}), 0.5, figures);
           if (!found.fits) result = "ok; no plan fits: of the best one found";

@@ -229,7 +229,7 @@ bytes_list run_case(operator_case const& c, Backend& backend) {
     std::memcpy(memory.back().data(), in[i].data(), in[i].size());
     bound.push_back({plan.graph.sources()[i], memory.back().data()});
   }
-  executable<standard_operators, Backend> run(plan, bound, backend, {.graph = false});
+  executable<Backend> run(plan, bound, backend, {.graph = false});
   run();
   bytes_list out;
   for (auto v : plan.graph.kept()) {

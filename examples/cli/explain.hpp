@@ -30,8 +30,7 @@ struct recomputation {
 };
 
 /// Those of a candidate, the longest first. O(ops + edges + positions of all gaps).
-template <class G>
-std::vector<recomputation> recomputations_of(neap::candidate<G> const& c) {
+inline std::vector<recomputation> recomputations_of(neap::candidate const& c) {
   auto const& g = c.graph;
   auto const& r = c.result;
   auto const again = neap::recomputed_ops(g, c.order);
@@ -97,8 +96,7 @@ inline void print_stages(neap::search_outcome const& found) {
 }
 
 /// What --explain prints.
-template <class G>
-void print_explanation(neap::optimized<G> const& found) {
+inline void print_explanation(neap::optimized const& found) {
   using neap::readable_seconds;
   constexpr std::size_t most = 10;
   auto const& r = found.best.result;

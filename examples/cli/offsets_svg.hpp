@@ -365,8 +365,7 @@ inline std::string offsets_svg(offsets_picture const& about, memory_problem cons
 
 /// What the picture of a plan shows beside its records, which are those of records_of(plan): their names, and residents
 /// at their places. O(buffers + steps).
-template <class G>
-offsets_picture picture_of(plan<G> const& p, std::string title) {
+inline offsets_picture picture_of(plan const& p, std::string title) {
   offsets_picture out;
   out.title = std::move(title);
   out.time = "position in the schedule", out.unit = "position";
@@ -379,8 +378,7 @@ offsets_picture picture_of(plan<G> const& p, std::string title) {
     if (b.resident) {
       out.residents.push_back({std::string(name_of(p.graph.role(v))) + " " + name, b.offset, b.bytes});
     } else {
-      if (auto const o = p.graph.producer(v); o != nothing<op_id> && p.graph.template as<op::load>(o))
-        name += ", loaded";
+      if (auto const o = p.graph.producer(v); o != nothing<op_id> && p.graph.as<op::load>(o)) name += ", loaded";
       out.names.push_back(std::move(name));
     }
   }
@@ -392,8 +390,7 @@ offsets_picture picture_of(plan<G> const& p, std::string title) {
 }
 
 /// The arena of a plan that is right (verify/), as `neap plan` reports it: residents, buffers and workspaces.
-template <class G>
-std::string offsets_svg(plan<G> const& p, std::string title, bytes_t limit = -1) {
+inline std::string offsets_svg(plan const& p, std::string title, bytes_t limit = -1) {
   auto const placed = records_of(p);
   auto about = picture_of(p, std::move(title));
   about.limit = limit;

@@ -59,7 +59,7 @@ struct plan_options {
   bool timed = true;  // a clock runs: not where candidates alone are counted
 };
 
-using moves_t = neap::any_mutator<neap::graph>;
+using moves_t = neap::any_mutator;
 
 /// Whether any op is one that rules could be about: of a file's operators, those that are known to compute what one of
 /// neap's does.
@@ -194,7 +194,7 @@ void check_files(plan_options const& o) {
 }
 
 /// The plan of a file for a search to begin with. Refuses one that is not right, or of another graph.
-neap::plan<neap::graph> read_start(std::string const& path, neap::io::imported_graph const& g, std::string const& of) {
+neap::plan read_start(std::string const& path, neap::io::imported_graph const& g, std::string const& of) {
   auto file = value_or_refuse(neap::io::read_plan(path));
   neap::io::complete(file, g.program);
   if (file.planned.original != g.program.digest())

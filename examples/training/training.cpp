@@ -112,12 +112,12 @@ planned_step plan_step(options const& o, graph const& program, any_cost const& c
   planned_step p;
   p.order = given_order{}(program);
   p.plain = simulate(program, p.order, cost, plainly);
-  p.unplanned = make_plan(candidate<graph>{program, p.order, p.plain}, program, plainly);
+  p.unplanned = make_plan(candidate{program, p.order, p.plain}, program, plainly);
   p.limit = limit_of(o.memory_limit, p.plain.resident_bytes, p.plain.peak_bytes);
   for (auto v : program.sources())
     if (program.role(v) == role::weight) p.weights += program.bytes(program.storage(v));
 
-  using moves = any_mutator<graph>;
+  using moves = any_mutator;
   moves const recompute(rematerialize{} | truncate(32));
   moves const all(chain(rematerialize{} | truncate(32), neap::swap{link.bytes_per_second} | truncate(4)));
   time_budget const budget(std::chrono::seconds(o.search_seconds));

@@ -61,10 +61,10 @@ struct swap_link {
 
 /// A step with its plan, and in the program's own order, every result in memory of its own.
 struct planned_step {
-  neap::optimized<neap::graph> found;
+  neap::optimized found;
   neap::schedule order;  // without a plan
   neap::simulation plain;
-  neap::plan<neap::graph> unplanned;
+  neap::plan unplanned;
   neap::bytes_t limit = 0, weights = 0;
   neap::bytes_t beyond_residents(neap::bytes_t peak) const { return peak - plain.resident_bytes; }
 };

@@ -15,9 +15,6 @@
 //
 // A program that reads graph files (neap/import, linked to neap::import) has one file more, with neap/src/import.hpp.
 //
-// The search is compiled for graphs over the standard operators and for external graphs. A file that optimizes a graph
-// over a set of operators of its own includes <neap/optimize/search.hpp>; the compiler says so.
-//
 // With CMake, neap_compile_apart(my_program) does all of it. A program that lacks a part does not link: the linker misses
 // functions of neap::v0, neap::v0::detail::standard_facets, neap::v0::detail::standard_kernels(), or
 // neap::v0::detail::run_kernel.

@@ -60,7 +60,7 @@ std::size_t expand_all(solved const& s, chain_solver const& chain) {
   auto const& front = chain.front();
   std::size_t expanded = 0;
   for (std::size_t k = 0; k < front.size(); k += 1 + front.size() / 20) {
-    auto const e = chain.expand<graph>(front[k].budget);
+    auto const e = chain.expand(front[k].budget);
     if (!e) continue;
     ++expanded;
     require_same(*e, expected);
@@ -203,18 +203,18 @@ TEST_CASE("deep models: the chain's time is the step's, and its memory nearly so
     auto const& front = chain.front();
     REQUIRE(front.size() > 5);
     // With all the memory it wants nothing is computed again.
-    auto const whole = chain.expand<graph>(front.back().budget);
+    auto const whole = chain.expand(front.back().budget);
     REQUIRE(whole);
     auto const at_most = simulate(whole->graph, whole->order, given_latencies{}, plain);
     CHECK(at_most.latency == doctest::Approx(s.result.latency));
     CHECK(at_most.peak_bytes <= s.result.peak_bytes);
     // With the least, much less memory is enough.
-    auto const small = chain.expand<graph>(front.front().budget);
+    auto const small = chain.expand(front.front().budget);
     REQUIRE(small);
     auto const at_least = simulate(small->graph, small->order, given_latencies{}, plain);
     CHECK(at_least.peak_bytes < s.result.peak_bytes / 2);
     for (std::size_t k = 0; k < front.size(); k += 1 + front.size() / 20) {
-      auto const e = chain.expand<graph>(front[k].budget);
+      auto const e = chain.expand(front[k].budget);
       REQUIRE(e);
       auto const r = simulate(e->graph, e->order, given_latencies{}, plain);
       auto const outside = s.result.latency - front.back().time;  // of what is in no block
@@ -283,10 +283,10 @@ TEST_CASE("with a link values leave while their blocks pause: the same results i
       CAPTURE(part);
       auto const budget = chain.front().back().budget * part / 100;
       chain.swap_nothing();
-      auto const stays = chain.expand<graph>(budget);
+      auto const stays = chain.expand(budget);
       REQUIRE(stays);
       chain.swap_at(0.2);
-      auto const moves = chain.expand<graph>(budget);
+      auto const moves = chain.expand(budget);
       REQUIRE(moves);
       require_same(*moves, expected);
       flow_facts const facts(moves->graph, linked(link), plain);

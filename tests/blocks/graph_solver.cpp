@@ -67,7 +67,7 @@ void expand_each(solved const& s, graph_solver const& blocks, block_graph const&
     CHECK(a->peak <= limit);
     if (problem.move_time.empty()) CHECK(a->time >= last);
     last = a->time;
-    auto const e = blocks.expand<graph>(*a);
+    auto const e = blocks.expand(*a);
     sum.refused += !e;
     if (!e) continue;
     require_same(*e, expected);
@@ -188,7 +188,7 @@ TEST_CASE("without a backward part what was made early is dropped and made again
     for (int part : {90, 75, 60}) {
       auto const a = search.solve(s.result.peak_bytes * part / 100, {.work = 3000});
       if (!a) continue;
-      auto const e = blocks.expand<graph>(*a);
+      auto const e = blocks.expand(*a);
       REQUIRE(e);
       require_same(*e, expected);
       auto const r = simulate(e->graph, e->order, given_latencies{}, plain);
@@ -212,14 +212,14 @@ TEST_CASE("skips are dropped and made again where that is cheap: what a chain mu
     CHECK(!blocks.blocks().is_chain);
     bytes_t of_chain = s.result.peak_bytes;
     for (auto const& p : chain.front())
-      if (auto const e = chain.expand<graph>(p.budget))
+      if (auto const e = chain.expand(p.budget))
         of_chain = std::min(of_chain, simulate(e->graph, e->order, given_latencies{}, plain).peak_bytes);
     option_gaps search(blocks.problem());
     ++programs;
     for (int part : {95, 90, 85, 80}) {
       auto const a = search.solve(of_chain * part / 100, {.work = 4000});
       if (!a) continue;
-      auto const e = blocks.expand<graph>(*a);
+      auto const e = blocks.expand(*a);
       REQUIRE(e);
       auto const r = simulate(e->graph, e->order, given_latencies{}, plain);
       if (r.peak_bytes < of_chain) {
@@ -241,7 +241,7 @@ TEST_CASE("with all the memory nothing runs again; equal blocks are solved once"
   option_gaps search(blocks.problem());
   auto const a = search.best(remat_limits::none);
   REQUIRE(a);
-  auto const e = blocks.expand<graph>(*a);
+  auto const e = blocks.expand(*a);
   REQUIRE(e);
   CHECK(e->graph.op_count() == g.op_count());
   auto const r = simulate(e->graph, e->order, given_latencies{}, plain);

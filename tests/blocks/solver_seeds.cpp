@@ -457,7 +457,7 @@ namespace {
 
 /// Single recomputations, without the word that a search may recompute whatever it likes.
 struct one_by_one {
-  auto operator()(candidate<graph> const& c) const { return rematerialize{}(c); }
+  auto operator()(candidate const& c) const { return rematerialize{}(c); }
 };
 
 }  // namespace
@@ -473,7 +473,7 @@ TEST_CASE("while nothing fits, the search goes on from what was handed in before
     // The program recomputed until its peak is a tenth above the limit at most.
     options.set(handing_in([&](start_from const& from, objective const& goal, start_judge& judge) {
       if (!told.empty()) return;
-      candidate<graph> c{graph(op_graph(from.graph)), from.order, from.result};
+      candidate c{graph(op_graph(from.graph)), from.order, from.result};
       while (c.result.peak_bytes > goal.memory + goal.memory / 10) {
         auto moves = rematerialize{}(c);
         auto const m = moves.next();

@@ -50,7 +50,7 @@ struct counted {
   Plan plan_it;
   int *first, *after;
   std::vector<bytes_t>* arenas = nullptr;
-  plan<graph> operator()(graph const& g, bytes_t original, detail::planned_before const* like) const {
+  plan operator()(graph const& g, bytes_t original, detail::planned_before const* like) const {
     ++*(like ? after : first);
     auto made = plan_it(g, original, like);
     if (arenas) arenas->push_back(made.arena_bytes);

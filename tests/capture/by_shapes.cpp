@@ -74,7 +74,7 @@ tensor step(training& s, tensor const& x, tensor const& y) {
 /// The graphs that a compiled function has captured.
 struct kept_graphs {
   std::shared_ptr<std::vector<graph>> all = std::make_shared<std::vector<graph>>();
-  plan<graph> operator()(graph const& g) const {
+  plan operator()(graph const& g) const {
     all->push_back(g);
     return plan_in_order(g);
   }

@@ -255,7 +255,7 @@ TEST_CASE("a path without a plan runs eagerly, and says so") {
         assign(x, x + 1);
         return x * 2;
       },
-      [&](graph const& g) -> plan<graph> {
+      [&](graph const& g) -> plan {
         if (++planned == 1) throw_error({"compile: it does not fit"});
         return plan_in_order(g);
       });

@@ -36,7 +36,7 @@ tensor batch(int i) { return tensor::randn({256, 32}, static_cast<std::uint64_t>
 /// Plans that swap, counted with their stores.
 struct with_swaps {
   std::shared_ptr<std::size_t> stores = std::make_shared<std::size_t>(0);
-  plan<graph> operator()(graph const& g, bytes_t) const {
+  plan operator()(graph const& g, bytes_t) const {
     search_options few;
     few.iterations = 40;
     auto found = optimize(g, neap::swap{1e9}, few, memory_limit::of_original(0.7));

@@ -152,7 +152,7 @@ TEST_CASE(
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     auto const g = opaque_graph(seed);
     auto const order = given_order{}(g);
-    auto const p = make_plan(candidate<graph>{g, order, simulate(g, order, given_latencies{})}, g);
+    auto const p = make_plan(candidate{g, order, simulate(g, order, given_latencies{})}, g);
     auto const limit = p.arena_bytes + 64;
     auto const svg = offsets_svg(p, "plan <" + std::to_string(seed) + ">", limit);
     CHECK(is_xml(svg));

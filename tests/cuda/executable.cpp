@@ -29,8 +29,8 @@ using namespace neap::testing;
 namespace {
 
 constexpr std::uint64_t model_count = 200;
-using on_host = executable<standard_operators, host_backend>;
-using on_device = executable<standard_operators, cuda_backend>;
+using on_host = executable<host_backend>;
+using on_device = executable<cuda_backend>;
 
 std::vector<source_binding> bindings(graph const& g, std::vector<block> const& memory) {
   std::vector<source_binding> b;
@@ -50,9 +50,9 @@ std::vector<block> sources_of(graph const& g, std::uint64_t seed) {
 
 /// All kept values and sources after some steps.
 template <class Backend>
-std::vector<block> results(plan<graph> const& p, std::uint64_t seed, Backend& backend, bool captured = true) {
+std::vector<block> results(plan const& p, std::uint64_t seed, Backend& backend, bool captured = true) {
   auto memory = sources_of(p.graph, seed);
-  executable<standard_operators, Backend> run(p, bindings(p.graph, memory), backend, {.graph = captured});
+  executable<Backend> run(p, bindings(p.graph, memory), backend, {.graph = captured});
   std::vector<block> all;
   for (int step = 0; step < 2; ++step) {
     run();
@@ -69,7 +69,7 @@ std::vector<block> results(plan<graph> const& p, std::uint64_t seed, Backend& ba
 
 std::string problems() { return simulated_device::faults() + simulated_device::races(); }
 
-void compare(plan<graph> const& p, std::uint64_t seed) {
+void compare(plan const& p, std::uint64_t seed) {
   host_backend host(1);
   auto const expected = results(p, seed, host);
   for (bool const captured : {true, false}) {
@@ -81,7 +81,7 @@ void compare(plan<graph> const& p, std::uint64_t seed) {
   }
 }
 
-plan<graph> with_moves(graph const& g, double ratio) {
+plan with_moves(graph const& g, double ratio) {
   search_options o;
   o.memory_at_most = memory_limit::of_original(ratio);
   o.iterations = 100;
@@ -90,15 +90,15 @@ plan<graph> with_moves(graph const& g, double ratio) {
 }
 /// All that can be moves out, over a link so slow that computations wait for
 /// it.
-std::optional<plan<graph>> with_slow_link(graph const& g) {
+std::optional<plan> with_slow_link(graph const& g) {
   roofline slow = roofline::host(2);
   slow.to_host_bytes_per_second = slow.to_device_bytes_per_second = 1e5;
   auto const order = memory_greedy{}(g, memory_options{});
-  candidate<graph> const c{g, order, simulate(g, order, slow)};
+  candidate const c{g, order, simulate(g, order, slow)};
   auto e = apply_mutation(offload{c.result.peak_bytes / 10 * 6, 1e5}, c);
   if (!e) return std::nullopt;
   auto const s = simulate(e->graph, e->order, slow);
-  return make_plan(candidate<graph>{std::move(e->graph), std::move(e->order), s}, g);
+  return make_plan(candidate{std::move(e->graph), std::move(e->order), s}, g);
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ TEST_CASE(
     CAPTURE(seed);
     auto const g = random_model(seed, 16);
     auto const order = memory_greedy{}(g, memory_options{});
-    compare(make_plan(candidate<graph>{g, order, simulate(g, order, roofline::host(2))}, g), seed);
+    compare(make_plan(candidate{g, order, simulate(g, order, roofline::host(2))}, g), seed);
     if (seed % 4 == 0) {
       auto const p = with_moves(g, 0.5);
       compare(p, seed);
@@ -229,7 +229,7 @@ TEST_CASE(
 TEST_CASE("a device with too little memory is refused at once, with a limit to plan within") {
   auto const g = random_model(4, 16);
   auto const order = memory_greedy{}(g, memory_options{});
-  auto const p = make_plan(candidate<graph>{g, order, simulate(g, order, roofline::host(2))}, g);
+  auto const p = make_plan(candidate{g, order, simulate(g, order, roofline::host(2))}, g);
   auto memory = sources_of(g, 4);
   bytes_t scratch = 0;  // of products of matrices
   for (auto o : g.ops())

@@ -63,7 +63,7 @@ std::vector<float> run(graph const& g, Backend& backend) {
     bound.push_back({s, memory.back().data()});
   }
   {
-    executable<standard_operators, Backend> step(plan, bound, backend, {.graph = false});
+    executable<Backend> step(plan, bound, backend, {.graph = false});
     step();
     step();
   }

@@ -50,12 +50,12 @@ std::vector<block> sources_of(graph const& g, std::uint64_t seed) {
 }
 
 /// Runs the plan for some steps beside plain execution; everything must be equal to the last bit.
-void compare(graph const& g, plan<graph> const& p, std::uint64_t seed, host_backend& backend) {
+void compare(graph const& g, plan const& p, std::uint64_t seed, host_backend& backend) {
   auto const verdict = verify_plan(g, p);
   REQUIRE_MESSAGE(verdict.ok(), verdict.message());
   auto plain_memory = sources_of(g, seed);
   auto memory = sources_of(g, seed);
-  executable<standard_operators, host_backend> run(p, bindings(p.graph, memory), backend);
+  executable<host_backend> run(p, bindings(p.graph, memory), backend);
   auto const order = reverse_post_order{}(g);
   for (int step = 0; step < 3; ++step) {
     auto plain = run_plainly(g, order, plain_memory, backend);
@@ -85,7 +85,7 @@ TEST_CASE("planned execution equals unplanned execution bit for bit: reordered, 
     roofline const cost = roofline::host(2);
     // another order, nothing else
     auto const greedy = memory_greedy{}(g, memory_options{});
-    compare(g, make_plan(candidate<graph>{g, greedy, simulate(g, greedy, cost)}, g), seed, backend);
+    compare(g, make_plan(candidate{g, greedy, simulate(g, greedy, cost)}, g), seed, backend);
     // recomputation and swapping, as far as the search gets in a few steps
     search_options o;
     o.memory_at_most = memory_limit::of_original(0.4);
@@ -110,12 +110,12 @@ TEST_CASE("and where all that is needed last moves out, by a link so slow that c
     roofline slow = roofline::host(2);
     slow.to_host_bytes_per_second = slow.to_device_bytes_per_second = 1e5;
     auto const order = memory_greedy{}(g, memory_options{});
-    candidate<graph> const c{g, order, simulate(g, order, slow)};
+    candidate const c{g, order, simulate(g, order, slow)};
     auto e = apply_mutation(offload{c.result.peak_bytes / 10 * 6, 1e5}, c);
     if (!e) continue;
     auto const s = simulate(e->graph, e->order, slow);
     for (auto x : e->graph.ops()) waits += e->graph.as<op::wait>(x) != nullptr;
-    compare(g, make_plan(candidate<graph>{std::move(e->graph), std::move(e->order), s}, g), seed, backend);
+    compare(g, make_plan(candidate{std::move(e->graph), std::move(e->order), s}, g), seed, backend);
   }
   CHECK(waits > model_count / 2);
 }
@@ -126,11 +126,11 @@ TEST_CASE("the high water that is reported is where the arena was written, and n
     CAPTURE(seed);
     auto const g = random_model(seed);
     auto const order = memory_greedy{}(g, memory_options{});
-    auto const p = make_plan(candidate<graph>{g, order, simulate(g, order, roofline::host(2))}, g);
+    auto const p = make_plan(candidate{g, order, simulate(g, order, roofline::host(2))}, g);
     bytes_t written = 0;  // by a step, on whatever lay there before
     for (int paint : {0x00, 0x5b}) {
       auto memory = sources_of(g, seed);
-      executable<standard_operators, host_backend> run(p, bindings(p.graph, memory), backend);
+      executable<host_backend> run(p, bindings(p.graph, memory), backend);
       CHECK(run.high_water_bytes() == 0);
       auto* const arena = const_cast<std::byte*>(run.arena_data());
       std::memset(arena, paint, static_cast<std::size_t>(run.arena_bytes()));
@@ -147,9 +147,9 @@ TEST_CASE("the high water that is reported is where the arena was written, and n
   auto const g = random_model(1);
   auto const order = reverse_post_order{}(g);
   memory_options const odd{.alignment = 3};
-  auto const p = make_plan(candidate<graph>{g, order, simulate(g, order, roofline::host(2), odd)}, g, odd);
+  auto const p = make_plan(candidate{g, order, simulate(g, order, roofline::host(2), odd)}, g, odd);
   auto memory = sources_of(g, 1);
-  CHECK(message_of([&] { executable<standard_operators, host_backend>(p, bindings(p.graph, memory), backend); }) ==
+  CHECK(message_of([&] { executable<host_backend>(p, bindings(p.graph, memory), backend); }) ==
         "executable: the plan aligns buffers to 3 bytes, kernels need a multiple of 64");
 }
 
@@ -158,11 +158,11 @@ TEST_CASE("the arena holds all that is not resident, and nothing outside it is t
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     auto const g = random_model(seed);
     auto const order = memory_greedy{}(g, memory_options{});
-    auto p = make_plan(candidate<graph>{g, order, simulate(g, order, roofline::host(2))}, g);
+    auto p = make_plan(candidate{g, order, simulate(g, order, roofline::host(2))}, g);
     bytes_t const needed = p.arena_bytes - p.resident_bytes;
     p.arena_bytes += 4096;  // a strip behind the arena that must stay as it is
     auto memory = sources_of(g, seed);
-    executable<standard_operators, host_backend> run(p, bindings(p.graph, memory), backend);
+    executable<host_backend> run(p, bindings(p.graph, memory), backend);
     auto* const strip = const_cast<std::byte*>(run.arena_data()) + needed;
     std::memset(strip, 0x3c, 4096);
     run();
@@ -186,7 +186,7 @@ TEST_CASE("a failing disk ends the step with one line; the weights are those of 
     auto const found = optimize(g, neap::swap{1e9} | truncate(8), o, roofline::host(2));
     auto const& p = found.placed;
     auto memory = sources_of(g, seed);
-    executable<standard_operators, host_backend> run(p, bindings(p.graph, memory), backend);
+    executable<host_backend> run(p, bindings(p.graph, memory), backend);
     if (!run.spill()) continue;
     run();
     std::vector<block> before;
@@ -219,9 +219,8 @@ TEST_CASE("what cannot run is told when the executable is made") {
   host_backend backend(1);
   auto const g = random_model(1);
   auto const order = reverse_post_order{}(g);
-  auto const p = make_plan(candidate<graph>{g, order, simulate(g, order, no_cost{})}, g);
-  CHECK_THROWS_WITH_AS((executable<standard_operators, host_backend>(p, {}, backend)),
-                       doctest::Contains("is bound to no memory"), error);
+  auto const p = make_plan(candidate{g, order, simulate(g, order, no_cost{})}, g);
+  CHECK_THROWS_WITH_AS((executable<host_backend>(p, {}, backend)), doctest::Contains("is bound to no memory"), error);
 
   graph_editor e{operator_table(standard_operators::facets)};
   auto const x = e.add_source(role::input, {dtype::f32, {4}});
@@ -229,12 +228,11 @@ TEST_CASE("what cannot run is told when the executable is made") {
   value_id const in[] = {x};
   e.add_opaque("aten.mystery", {}, in, out);
   graph const h(std::move(e).finish());
-  auto const q =
-      make_plan(candidate<graph>{h, reverse_post_order{}(h), simulate(h, reverse_post_order{}(h), no_cost{})}, h);
+  auto const q = make_plan(candidate{h, reverse_post_order{}(h), simulate(h, reverse_post_order{}(h), no_cost{})}, h);
   float data[4] = {};
   source_binding const b[] = {{h.sources()[0], data}};
-  CHECK_THROWS_WITH_AS((executable<standard_operators, host_backend>(q, b, backend)),
-                       doctest::Contains("aten.mystery has no kernel"), error);
+  CHECK_THROWS_WITH_AS((executable<host_backend>(q, b, backend)), doctest::Contains("aten.mystery has no kernel"),
+                       error);
 }
 
 TEST_CASE("an arena that the system has no memory for is refused in one line") {

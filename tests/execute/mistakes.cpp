@@ -114,11 +114,11 @@ struct mse_of_everything {
 struct running {
   network model;
   host_backend backend{1};
-  training_program<> step;
+  training_program step;
   trainer<> run;
 
   running() : step(make(model)), run(step, plan_in_order(step.program), backend) {}
-  static training_program<> make(network& m) {
+  static training_program make(network& m) {
     auto const loss = [](network& net, std::pair<tensor, tensor> const& s) {
       tensor const logits = net(s.first);
       return telling{cross_entropy{}(logits, s.second), logits};

@@ -160,7 +160,7 @@ bool same_states(Model& a, training_state s, Model& b, training_state t) {
   return same && s.counter().item<std::int64_t>() == t.counter().item<std::int64_t>();
 }
 
-auto planned(training_program<> const& step, double limit) {
+auto planned(training_program const& step, double limit) {
   search_options search;
   search.memory_at_most = memory_limit::of_original(limit);
   search.iterations = 40;
@@ -545,7 +545,7 @@ TEST_CASE("a precision scope: evaluators keep the precision that they were made 
 }
 
 TEST_CASE("mixed precision: a weight is cast once, and activations take half the memory") {
-  auto const casts_of_weights = [](training_program<> const& step) {
+  auto const casts_of_weights = [](training_program const& step) {
     std::size_t casts = 0, weights = 0;
     for (auto const& r : step.residents)
       if (step.program.role(r.value) == role::weight) {

@@ -140,7 +140,7 @@ struct tally {
 };
 
 /// The plan as a file holds it.
-plan<graph> from_file(plan<graph> const& p) {
+plan from_file(plan const& p) {
   auto const back = io::parse_plan(plan_json(p, {}), "plan");
   if (!back.ok()) throw error(back.message());
   return back->planned;

@@ -34,7 +34,7 @@ sgd const descent{.rate = 0.01};
 
 /// Runs a plan of a model's training step and the same steps eagerly.
 template <class Model, class Sample, class Loss, class Program>
-void check_run(Model& model, Program const& program, plan<graph> const& p, Sample const& sample, Loss const& loss) {
+void check_run(Model& model, Program const& program, plan const& p, Sample const& sample, Loss const& loss) {
   auto const verdict = verify_plan(program.program, p);
   REQUIRE_MESSAGE(verdict.ok(), verdict.message());
   auto eager = model;
@@ -42,7 +42,7 @@ void check_run(Model& model, Program const& program, plan<graph> const& p, Sampl
   check_beside_eager(train, model, eager, sample, loss, descent, 3);
 }
 
-using moves_t = any_mutator<graph>;
+using moves_t = any_mutator;
 
 /// Walks of up to 8 mutations, then three steps; how many rewrites a walk were made.
 template <class Model, class Sample, class Loss>
@@ -56,14 +56,14 @@ double check_walks(Model model, Sample const& sample, Loss const& loss, std::uin
     auto trained = model;
     auto const program = training_step(trained, sample, loss, descent);
     auto order = reverse_post_order{}(program.program);
-    candidate<graph> c{program.program, order, simulate(program.program, order, roofline::h100_like())};
+    candidate c{program.program, order, simulate(program.program, order, roofline::h100_like())};
     random_stream draw(walk, 9);
     std::string path;
     for (int step = 0; step < 8; ++step) {
       bool const rewrite = draw.below(3) != 0;
       auto stream = (rewrite ? algebra : others)(c);
       auto skip = draw.below(rewrite ? 40 : 20);
-      std::optional<edited<graph>> e;
+      std::optional<edited> e;
       std::string how;
       for (auto m = stream.next(); m; m = stream.next())
         if (auto made = apply_mutation(*m, c)) {

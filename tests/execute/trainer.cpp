@@ -33,8 +33,7 @@ using network = neap::testing::small_network;
 constexpr auto& batch = neap::testing::small_batch;
 constexpr auto& weights_of = neap::testing::small_weights;
 
-template <class Ops>
-plan<basic_graph<Ops>> plan_of(training_program<Ops> const& step, double ratio) {
+plan plan_of(training_program const& step, double ratio) {
   search_options few;
   few.iterations = 60;
   auto const found = optimize(step, chain(rematerialize{}, neap::swap{1e9}), few, memory_limit::of_original(ratio));

@@ -214,7 +214,7 @@ TEST_CASE("fused steps take no memory when they run, and give the losses of the 
     auto const in_order = [](graph const& g) {
       auto order = given_order{}(g);
       auto result = simulate(g, order, roofline::h100_like());
-      return make_plan(candidate<graph>{g, std::move(order), std::move(result)}, g);
+      return make_plan(candidate{g, std::move(order), std::move(result)}, g);
     };
     auto const plain = step(model), fused = fuse(step(apart));
     std::size_t kinds[4]{};  // chains, reductions, rows and channels, products

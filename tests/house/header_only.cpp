@@ -74,7 +74,7 @@ int main() {
   auto const g = built_elsewhere();
   float numbers[4] = {0.75f, 0.75f, 0.75f, -4.0f};
   neap::source_binding const bound{g.sources()[0], numbers};
-  neap::executable<neap::standard_operators, neap::host_backend> sums(neap::plan_in_order(g), {&bound, 1}, backend);
+  neap::executable<neap::host_backend> sums(neap::plan_in_order(g), {&bound, 1}, backend);
   sums();
   auto const* const y = static_cast<float const*>(sums.value(sums.planned().graph.kept()[0]).data);
   std::printf("sums %g %g %g %g\n", y[0], y[1], y[2], y[3]);

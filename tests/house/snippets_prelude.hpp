@@ -45,8 +45,8 @@ struct neap::graph_traits<prelude::engine> {  // a chain of ops, each of which r
 
 extern network model;
 extern std::pair<neap::tensor, neap::tensor> const batch, small_batch;
-extern neap::training_program<> const step;
-extern neap::optimized<neap::graph> const found;
+extern neap::training_program const step;
+extern neap::optimized const found;
 extern neap::host_backend backend;
 extern neap::graph const g;
 extern prelude::engine const engine;

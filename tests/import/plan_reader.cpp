@@ -31,7 +31,7 @@ namespace {
 constexpr auto moves = zip(rematerialize{} | truncate(12), neap::swap{1e9} | truncate(12));
 
 /// A plan with recomputation and transfers, if the graph allows any.
-plan<graph> planned(graph const& g, double ratio, bool takeover = true) {
+plan planned(graph const& g, double ratio, bool takeover = true) {
   search_options o;
   o.memory_at_most = memory_limit::of_original(ratio);
   o.iterations = 120;
@@ -57,7 +57,7 @@ std::string sealed(nlohmann::ordered_json document) {
 }
 
 /// Equal up to the numbering of ops, values and storages: what was written is what was read.
-void check_equal(plan<graph> const& a, plan<graph> const& b) {
+void check_equal(plan const& a, plan const& b) {
   CHECK(a.original == b.original);
   CHECK(a.options == b.options);
   CHECK(a.peak_bytes == b.peak_bytes);
@@ -95,7 +95,7 @@ void check_equal(plan<graph> const& a, plan<graph> const& b) {
   }
   auto const at = b.buffer_of();
   for (auto x : a.buffers) {
-    REQUIRE(at[same[x.storage]] != plan<graph>::no_buffer);
+    REQUIRE(at[same[x.storage]] != plan::no_buffer);
     x.storage = same[x.storage];
     if (x.takes_over != nothing<storage_id>) x.takes_over = same[x.takes_over];
     CHECK(x == b.buffers[at[x.storage]]);
@@ -103,7 +103,7 @@ void check_equal(plan<graph> const& a, plan<graph> const& b) {
 }
 
 /// What was written of a plan is read as it was, and is right.
-io::plan_file check_comes_back(graph const& g, plan<graph> const& p, plan_source const& from = {}) {
+io::plan_file check_comes_back(graph const& g, plan const& p, plan_source const& from = {}) {
   auto const r = reread(plan_json(p, from));
   REQUIRE_MESSAGE(r.ok(), r.message());
   check_equal(p, r->planned);
@@ -280,7 +280,7 @@ TEST_CASE(
     edit.keep(v, role::output);
     graph const g(std::move(edit).finish());
     auto const order = given_order{}(g);
-    auto const p = make_plan(candidate<graph>{g, order, simulate(g, order, given_latencies{})}, g);
+    auto const p = make_plan(candidate{g, order, simulate(g, order, given_latencies{})}, g);
     plan_source from{"n"};
     from.latency_limit_seconds = p.latency;
     from.durations.emplace();
@@ -538,12 +538,12 @@ TEST_CASE("plans that run ops in parts come back as they were") {
     auto const known = testing::random_model(seed, 12);
     for (auto const& g : {known, testing::opaque_twin(known)}) {
       auto const order = given_order{}(g);
-      candidate<graph> const c{g, order, simulate(g, order, cost)};
+      candidate const c{g, order, simulate(g, order, cost)};
       random_stream draw(seed, 3);
       auto const e = seed % 2 ? testing::parts_of_parts(c, draw) : testing::any_fission(c, draw);
       if (!e) continue;
       again += testing::cut_again(e->graph);
-      auto const p = make_plan(candidate<graph>{e->graph, e->order, simulate(e->graph, e->order, cost)}, g);
+      auto const p = make_plan(candidate{e->graph, e->order, simulate(e->graph, e->order, cost)}, g);
       for (auto o : p.graph.ops()) parts += p.graph.record(o).part != nothing<part_id>;
       plan_source from{"in parts"};
       from.durations = duration_source{std::nullopt, true, roofline::h100_like()};

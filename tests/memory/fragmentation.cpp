@@ -76,7 +76,7 @@ TEST_CASE("of a whole plan: the load is the simulated peak above the residents, 
     memory_options const options{.alignment = seed % 2 ? 64 : 1, .takeover = seed % 3 != 0};
     auto const g = testing::random_graph(seed, {.copies = 1, .swaps = static_cast<std::uint32_t>(seed % 3)});
     auto const order = memory_greedy{}(g, options);
-    auto const p = make_plan(candidate<testing::toy_graph>{g, order, simulate(g, order, unit, options)}, g, options);
+    auto const p = make_plan(candidate{g, order, simulate(g, order, unit, options)}, g, options);
     auto const r = records_of(p);
     CHECK_MESSAGE(verify(r.records, r.placed).ok(), verify(r.records, r.placed).message());
     auto const report = fragmentation(p);

@@ -43,7 +43,7 @@ TEST_CASE("a plan's arena holds its peak, and its highest byte is the arena's en
     auto const g = testing::random_graph(seed, {.swaps = static_cast<std::uint32_t>(seed % 3)});
     auto const order = memory_greedy{}(g, options);
     auto const result = simulate(g, order, some_seconds{}, options);
-    auto const p = make_plan(candidate<testing::toy_graph>{g, order, result}, g, options);
+    auto const p = make_plan(candidate{g, order, result}, g, options);
     CHECK(p.order() == order);
     CHECK(p.peak_bytes == result.peak_bytes);
     CHECK(p.arena_bytes >= p.peak_bytes);
@@ -64,7 +64,7 @@ TEST_CASE("a planner whose answer is wrong is refused, in one line that says how
   auto const result = simulate(g, order, some_seconds{});
   auto const refused = [&](auto const& change) {
     return testing::message_of([&] {
-      (void)make_plan(candidate<testing::toy_graph>{g, order, result}, g, {}, [&](memory_problem const& p) {
+      (void)make_plan(candidate{g, order, result}, g, {}, [&](memory_problem const& p) {
         auto placed = default_planner{}(p);
         change(placed);
         return placed;

@@ -51,7 +51,7 @@ bool has(std::vector<std::string> const& names, std::string const& name) {
 }
 
 template <class Model>
-training_program<> step_of(Model& m, training_options options = {}) {
+training_program step_of(Model& m, training_options options = {}) {
   std::pair const sample{tensor::zeros({2, 4}, dtype::i64), tensor::zeros({2, 4}, dtype::i64)};
   return training_step(m, sample, cross_entropy{}, adamw{.rate = 1e-3}, options);
 }

@@ -31,7 +31,7 @@ struct three_ops {
 };
 
 /// Ops in their order, each with what makes its inputs: "0:relu() 1:tanh(0)".
-std::string text(edited<graph> const& e) {
+std::string text(edited const& e) {
   std::string all;
   REQUIRE(verify(e.graph).ok());
   REQUIRE(check_order(e.graph, e.order).ok());

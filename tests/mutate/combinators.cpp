@@ -20,14 +20,12 @@ using namespace neap;
 
 namespace {
 
-struct no_graph {};
-
 template <int K>
 struct number {
   int x = 0;
   friend bool operator==(number, number) = default;
-  std::optional<edited<no_graph>> apply(candidate<no_graph> const&) const { return std::nullopt; }
-  std::string describe(candidate<no_graph> const&) const { return std::to_string(K) + ":" + std::to_string(x); }
+  std::optional<edited> apply(candidate const&) const { return std::nullopt; }
+  std::string describe(candidate const&) const { return std::to_string(K) + ":" + std::to_string(x); }
 };
 
 /// Yields n mutations and counts what is drawn from it.
@@ -45,42 +43,39 @@ struct counter {
       return number<K>{i++};
     }
   };
-  template <class G>
-  constexpr stream operator()(candidate<G> const&) const {
-    return {n, drawn};
-  }
+  constexpr stream operator()(candidate const&) const { return {n, drawn}; }
 };
 
 /// A plain function is a mutator, too: a pipeline keeps its address.
-[[maybe_unused]] auto three_of_one(candidate<no_graph> const& c) { return counter<1>{3}(c); }
-static_assert(mutator_for<decltype(three_of_one), no_graph> && mutator_for<decltype(&three_of_one), no_graph>);
+[[maybe_unused]] auto three_of_one(candidate const& c) { return counter<1>{3}(c); }
+static_assert(mutator<decltype(three_of_one)> && mutator<decltype(&three_of_one)>);
 
 struct not_a_mutator {
-  int operator()(candidate<no_graph> const&) const { return 3; }
+  int operator()(candidate const&) const { return 3; }
 };
 
 /// What it yields would be applied without leave to be impossible.
 struct yields_no_mutations {
   struct certain : number<1> {
     [[maybe_unused]] friend bool operator==(certain, certain) = default;
-    edited<no_graph> apply(candidate<no_graph> const&) const { return {}; }
+    edited apply(candidate const&) const { return {}; }
   };
   struct stream {
     std::optional<certain> next() { return std::nullopt; }
   };
-  stream operator()(candidate<no_graph> const&) const { return {}; }
+  stream operator()(candidate const&) const { return {}; }
 };
 
-static_assert(mutation_for<number<1>, no_graph>);
-static_assert(mutation_stream<yields_no_mutations::stream> && !mutator_for<yields_no_mutations, no_graph>);
-static_assert(mutator_for<decltype(chain(counter<1>{}, counter<2>{})), no_graph>);
-static_assert(mutator_for<counter<1>, no_graph>);
-static_assert(!mutator_for<not_a_mutator, no_graph>);
-static_assert(!mutation_for<int, no_graph>);
+static_assert(mutation<number<1>>);
+static_assert(mutation_stream<yields_no_mutations::stream> && !mutator<yields_no_mutations>);
+static_assert(mutator<decltype(chain(counter<1>{}, counter<2>{}))>);
+static_assert(mutator<counter<1>>);
+static_assert(!mutator<not_a_mutator>);
+static_assert(!mutation<int>);
 
 // Sums are flat and without duplicates; one type is itself.
 template <class M>
-using yields = mutation_of<stream_of<M, no_graph>>;
+using yields = mutation_of<stream_of<M>>;
 using one = decltype(chain(counter<1>{1}, counter<1>{2}));
 static_assert(std::same_as<yields<one>, number<1>>);
 using two = decltype(chain(counter<1>{1}, zip(counter<2>{1}, chain(counter<1>{1}, counter<2>{1}))));
@@ -90,9 +85,9 @@ static_assert(std::same_as<yields<three>, std::variant<number<3>, number<1>, num
 
 // Pipelines are constants, and run when compiling.
 constexpr auto pipeline = chain(counter<1>{3} | truncate(2), zip(counter<1>{2}, counter<2>{4}) | truncate(5));
+candidate const elsewhere;
 constexpr int count_all() {
-  candidate<no_graph> c;
-  auto s = pipeline(c);
+  auto s = pipeline(elsewhere);
   int n = 0;
   while (s.next()) ++n;
   return n;
@@ -101,7 +96,7 @@ static_assert(sizeof(pipeline) <= 64);
 
 template <class M>
 std::string all(M const& m) {
-  candidate<no_graph> c;
+  candidate c;
   std::string text;
   auto s = m(c);
   while (auto x = s.next()) text += describe(*x, c) + " ";
@@ -146,7 +141,7 @@ TEST_CASE("truncate: the first n, and draws no more than n") {
 
 TEST_CASE("laziness: nothing is drawn that is not asked for") {
   int first = 0, second = 0;
-  candidate<no_graph> c;
+  candidate c;
   auto s = chain(counter<1>{3, &first}, zip(counter<2>{3, &second}, counter<1>{3, &first}))(c);
   CHECK(first + second == 0);
   s.next(), s.next();
@@ -157,7 +152,7 @@ TEST_CASE("laziness: nothing is drawn that is not asked for") {
 }
 
 TEST_CASE("later: nothing at the first visit, everything from the second on, and lazily") {
-  candidate<no_graph> c;
+  candidate c;
   int drawn = 0;
   auto const moves = chain(counter<1>{1}, counter<2>{2, &drawn} | truncate(2) | later);
   auto const draw_all = [&](auto const& m) {
@@ -188,7 +183,7 @@ TEST_CASE("sample: repeatable, in order, whole where there are fewer, every one 
   }
   CHECK(all(counter<1>{50} | sample(0, 1)).empty());
   int hits[10] = {};
-  candidate<no_graph> c;
+  candidate c;
   for (std::uint64_t seed = 0; seed < 5000; ++seed) {
     auto s = (counter<1>{10} | sample(3, seed))(c);
     int last = -1;
@@ -213,7 +208,7 @@ TEST_CASE("leaves from any input range: vectors, std views, range-v3 views") {
 }
 
 TEST_CASE("any_mutator: the same mutations, chosen at run time") {
-  std::vector<any_mutator<no_graph>> some{pipeline, counter<3>{2}};
+  std::vector<any_mutator> some{pipeline, counter<3>{2}};
   CHECK(all(some[0]) == all(pipeline));
   CHECK(all(chain(some[1], some[0])) == all(counter<3>{2}) + all(pipeline));
   auto const copy = some[1];

@@ -22,8 +22,8 @@ static_assert(default_moves.allows().recompute && default_moves.allows().swap ==
 static_assert(default_moves_at(2e9).allows().swap == 2e9 && default_moves_at(0).allows().swap == 0);
 static_assert(default_moves_with_fission(3e9).allows().cut && default_moves_with_fission(3e9).allows().swap == 3e9);
 static_assert(!default_moves.allows().cut && !default_moves_with_fission(3e9, 0).allows().cut);
-static_assert(mutator_for<decltype(default_moves), graph> && mutator_for<decltype(fission_later), graph>);
-static_assert(mutator_for<decltype(default_moves_with_fission()), graph>);
+static_assert(mutator<decltype(default_moves)> && mutator<decltype(fission_later)>);
+static_assert(mutator<decltype(default_moves_with_fission())>);
 
 struct network {
   std::vector<nn::linear> layers{{32, 32}, {32, 32}, {32, 32}, {32, 32}, {32, 32}, {32, 8}};
@@ -34,7 +34,7 @@ struct network {
 };
 
 template <class M>
-std::vector<std::string> drawn(M const& moves, candidate<graph> const& c) {
+std::vector<std::string> drawn(M const& moves, candidate const& c) {
   std::vector<std::string> out;
   auto stream = moves(c);
   while (auto m = stream.next()) out.push_back(describe(*m, c));
@@ -47,7 +47,7 @@ TEST_CASE("default moves: recomputation and swaps of any candidate, fission of o
   network model;
   auto const x = tensor::randn({256, 32}, 1);
   auto const step = training_step(model, std::pair{x, tensor::zeros({256, 8})}, mse{}, sgd{});
-  candidate<graph> c{step.program, given_order{}(step.program), {}};
+  candidate c{step.program, given_order{}(step.program), {}};
   c.result = simulate(c.graph, c.order, roofline::host(1));
 
   auto const quick = drawn(default_moves, c);

@@ -29,7 +29,7 @@ using namespace neap::testing;
 
 namespace {
 
-candidate<graph> judged(graph g, schedule s) {
+candidate judged(graph g, schedule s) {
   auto r = simulate(g, s, roofline::host(2));
   return {std::move(g), std::move(s), std::move(r)};
 }
@@ -220,7 +220,7 @@ TEST_CASE("parts of parts of random training steps give the same") {
     if (!e) continue;
     CAPTURE(seed);
     auto const result = simulate(e->graph, e->order, cost);
-    auto const verdict = verify_plan(twin, make_plan(candidate<graph>{e->graph, e->order, result}, twin), stated);
+    auto const verdict = verify_plan(twin, make_plan(candidate{e->graph, e->order, result}, twin), stated);
     REQUIRE_MESSAGE(verdict.ok(), verdict.message());
   }
   CHECK(built > cases(150));
@@ -248,7 +248,7 @@ TEST_CASE("ops whose meaning is not known run in parts where their file says how
       REQUIRE_MESSAGE(ordered.ok(), ordered.message());
       given_or<roofline> const cost{roofline::host(2)};
       auto const result = simulate(e->graph, e->order, cost);
-      auto const p = make_plan(candidate<graph>{e->graph, e->order, result}, g);
+      auto const p = make_plan(candidate{e->graph, e->order, result}, g);
       stated_durations const stated({std::nullopt, true, roofline::host(2)});
       auto const verdict = verify_plan(g, p, stated);
       REQUIRE_MESSAGE(verdict.ok(), verdict.message());
@@ -303,7 +303,7 @@ TEST_CASE("of ops whose meaning is not known, every mistake in a part is refused
     auto const e = seed % 2 ? parts_of_parts(c, draw) : some_fissions(c, draw);
     if (!e) continue;
     each_mistake(*e, draw, 20, [&](graph const& wrong, schedule const& order, std::string const& what) {
-      auto const p = make_plan(candidate<graph>{wrong, order, simulate(wrong, order, cost)}, g, {}, quick);
+      auto const p = make_plan(candidate{wrong, order, simulate(wrong, order, cost)}, g, {}, quick);
       CAPTURE(seed);
       CAPTURE(what);
       CHECK_FALSE(verify_plan(g, p, stated).ok());
@@ -346,7 +346,7 @@ TEST_CASE("rows that an op gathers again and again are read by each part for its
     CHECK(x->written == doctest::Approx(512));
   }
   given_or<roofline> const cost{roofline::host(2)};
-  auto const p = make_plan(candidate<graph>{e->graph, e->order, simulate(e->graph, e->order, cost)}, g);
+  auto const p = make_plan(candidate{e->graph, e->order, simulate(e->graph, e->order, cost)}, g);
   auto const verdict = verify_plan(g, p, stated_durations({std::nullopt, true, roofline::host(2)}));
   CHECK_MESSAGE(verdict.ok(), verdict.message());
 }
@@ -382,7 +382,7 @@ TEST_CASE("what every part makes alike is read by ops of the same part, and by o
   auto const valid = verify(e->graph);
   REQUIRE_MESSAGE(valid.ok(), valid.message());
   given_or<roofline> const cost{roofline::host(2)};
-  auto const p = make_plan(candidate<graph>{e->graph, e->order, simulate(e->graph, e->order, cost)}, g);
+  auto const p = make_plan(candidate{e->graph, e->order, simulate(e->graph, e->order, cost)}, g);
   auto const verdict = verify_plan(g, p, stated_durations({std::nullopt, true, roofline::host(2)}));
   CHECK_MESSAGE(verdict.ok(), verdict.message());
 }

@@ -23,7 +23,7 @@ namespace {
 
 constexpr memory_options exact{.alignment = 1, .takeover = false};
 
-candidate<graph> judged(graph g, schedule s) {
+candidate judged(graph g, schedule s) {
   auto r = simulate(g, s, given_latencies{}, exact);
   return {std::move(g), std::move(s), std::move(r)};
 }
@@ -168,7 +168,7 @@ TEST_CASE("a batch that is joined with its tokens is no limit to parts where tok
   edit.keep(edit.add(op::sum{{1}}, {bent})[0], role::output);
   graph const g(std::move(edit).finish());
   auto const order = given_order{}(g);
-  candidate<graph> const c{g, order, simulate(g, order, roofline::host(1), exact)};
+  candidate const c{g, order, simulate(g, order, roofline::host(1), exact)};
   dimension_graph const dims(g);
   CHECK(dims.extent(dims.component(x, 0)) == 4);
   std::int64_t most = 0;

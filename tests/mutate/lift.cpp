@@ -34,14 +34,14 @@ namespace {
 
 given_or<roofline> const cost{roofline::host(2)};
 
-candidate<graph> judged(graph g, schedule s) {
+candidate judged(graph g, schedule s) {
   auto r = simulate(g, s, cost);
   return {std::move(g), std::move(s), std::move(r)};
 }
-candidate<graph> judged(edited<graph> e) { return judged(std::move(e.graph), std::move(e.order)); }
+candidate judged(edited e) { return judged(std::move(e.graph), std::move(e.order)); }
 
 /// A sound graph, in an order that it may run in, of which the verifier says that it computes what `original` computes.
-void require_right(graph const& original, candidate<graph> const& c) {
+void require_right(graph const& original, candidate const& c) {
   auto const valid = verify(c.graph);
   REQUIRE_MESSAGE(valid.ok(), valid.message());
   auto const ordered = check_order(c.graph, c.order);
@@ -52,7 +52,7 @@ void require_right(graph const& original, candidate<graph> const& c) {
 }
 
 /// All fissions made whole.
-candidate<graph> all_lifted(candidate<graph> c) {
+candidate all_lifted(candidate c) {
   for (;;) {
     auto stream = lift{}(c);
     auto const m = stream.next();
@@ -96,7 +96,7 @@ TEST_CASE("a fission that is made whole is what there was before") {
 namespace {
 
 /// The fission that draws an axis and a number, of a stretch that it cuts from end to end; nothing if none is found.
-std::optional<fission_of> whole_stretch(candidate<graph> const& c, random_stream& draw) {
+std::optional<fission_of> whole_stretch(candidate const& c, random_stream& draw) {
   dimension_graph const dims(c.graph);
   auto const at = positions(c.order);
   for (int tries = 0; tries < 30; ++tries) {

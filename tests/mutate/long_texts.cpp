@@ -39,7 +39,7 @@ graph with_texts(graph const& g, std::size_t length) {
 double seconds_of_moves(graph const& g) {
   given_or<roofline> const cost{roofline::h100_like()};
   auto const order = given_order{}(g);
-  candidate<graph> const c{g, order, simulate(g, order, cost)};
+  candidate const c{g, order, simulate(g, order, cost)};
   constexpr auto moves = chain(rematerialize{}, neap::swap{}, lift{});
   auto const begin = std::clock();
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
@@ -47,7 +47,7 @@ double seconds_of_moves(graph const& g) {
     auto e = testing::any_fission(c, draw);
     if (!e) continue;
     auto r = simulate(e->graph, e->order, cost);
-    candidate<graph> const parts{std::move(e->graph), std::move(e->order), std::move(r)};
+    candidate const parts{std::move(e->graph), std::move(e->order), std::move(r)};
     auto stream = moves(parts);
     for (int k = 0; k < 40; ++k) {
       auto m = stream.next();
@@ -80,7 +80,7 @@ TEST_CASE("a part has its op's texts, and digests are those of the texts") {
   CHECK(a.digest() != g.digest());
   given_or<roofline> const cost{roofline::h100_like()};
   auto const order = given_order{}(a);
-  candidate<graph> const whole{a, order, simulate(a, order, cost)};
+  candidate const whole{a, order, simulate(a, order, cost)};
   random_stream draw(1, 2);
   auto const e = testing::any_fission(whole, draw);
   REQUIRE(e);

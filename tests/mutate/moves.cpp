@@ -28,7 +28,7 @@ TEST_CASE("every mutation of random graphs keeps what is computed, over walks of
     auto c = judged(g, order);
     random_stream draw(seed, 77);
     for (int step = 0; step < 4; ++step) {
-      std::vector<candidate<toy_graph>> next;
+      std::vector<candidate> next;
       auto const moves = chain(rematerialize{}, neap::swap{});
       auto stream = moves(c);
       while (auto m = stream.next()) {

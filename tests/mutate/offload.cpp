@@ -24,8 +24,7 @@ namespace {
 /// What ops bring along; a link of so many bytes a second.
 struct linked {
   double bytes_per_second;
-  template <class G>
-  double operator()(G const& g, op_id o) const {
+  double operator()(op_graph const& g, op_id o) const {
     if (auto const s = flow::stream(g, o); s != op_stream::compute) {
       auto const v = s == op_stream::to_host ? g.inputs(o)[0] : g.output(o);
       return static_cast<double>(g.bytes(g.storage(v))) / bytes_per_second;
@@ -35,8 +34,7 @@ struct linked {
 };
 constexpr memory_options as_it_is{.alignment = 1, .takeover = false};
 
-template <class G>
-candidate<G> in_own_order(G const& g, linked cost) {
+inline candidate in_own_order(op_graph const& g, linked cost) {
   schedule order;
   for (auto o : g.ops()) order.order.push_back(o);
   return {g, order, simulate(g, order, cost, as_it_is)};
@@ -57,8 +55,7 @@ graph idle_value(bool again = true) {
   return graph(std::move(edit).finish());
 }
 
-template <class G>
-std::size_t count_waits(G const& g) {
+inline std::size_t count_waits(op_graph const& g) {
   std::size_t n = 0;
   for (auto o : g.ops()) n += g.template as<op::wait>(o) != nullptr;
   return n;
@@ -97,8 +94,7 @@ TEST_CASE("a store that an earlier swap has left under way at the peak is waited
   auto const swapped = apply_mutation(swap_out{g.storage(g.output(op_id{0})), 1, 3, 50}, c);  // nobody waits for it
   REQUIRE(swapped);
   CHECK(count_waits(swapped->graph) == 0);
-  auto now =
-      candidate<graph>{swapped->graph, swapped->order, simulate(swapped->graph, swapped->order, linked{50}, as_it_is)};
+  auto now = candidate{swapped->graph, swapped->order, simulate(swapped->graph, swapped->order, linked{50}, as_it_is)};
   CHECK(now.result.bytes_at[now.result.peak_position] == 301);
   stall const m{swapped->graph.producer(swapped->graph.output(op_id{4})), 3};
   REQUIRE(swapped->graph.as<op::store>(m.store));
@@ -136,7 +132,7 @@ TEST_CASE("what is needed last moves out wherever a target is passed; the plans 
       auto const r = simulate(e->graph, order, cost, as_it_is);
       ++applied, waits += count_waits(e->graph);
       reached += r.peak_bytes <= target;
-      auto p = make_plan(candidate<graph>{e->graph, order, r}, g, as_it_is);
+      auto p = make_plan(candidate{e->graph, order, r}, g, as_it_is);
       auto const v = verify_plan(g, p);
       REQUIRE_MESSAGE(v.ok(), v.message());
     }
@@ -177,7 +173,7 @@ TEST_CASE("what is stored already comes back from there, wherever the order has 
     for (auto store : waiting)
       if (store != nothing<op_id>) order.order.push_back(store);
     REQUIRE(check_order(out, order).ok());
-    candidate<graph> const stored{out, order, simulate(out, order, cost, as_it_is)};
+    candidate const stored{out, order, simulate(out, order, cost, as_it_is)};
     for (double const ratio : {0.9, 0.6, 0.3}) {
       auto const target = static_cast<bytes_t>(ratio * static_cast<double>(stored.result.peak_bytes));
       auto const again = apply_mutation(offload{target, 1e8, static_cast<double>(seed % 3)}, stored);
@@ -238,7 +234,7 @@ TEST_CASE("donated inputs move out before anything is written on them, and buffe
     auto const most = c.result.peak_bytes - 90;
     auto const moved = apply_mutation(offload{.target = most, .bytes_per_second = 100}, c);
     REQUIRE(moved);
-    std::vector<edited<graph>> all{*moved};
+    std::vector<edited> all{*moved};
     auto stream = swap{100}(c);
     for (auto m = stream.next(); m; m = stream.next())
       if (auto e = apply_mutation(*m, c)) all.push_back(std::move(*e));
@@ -247,7 +243,7 @@ TEST_CASE("donated inputs move out before anything is written on them, and buffe
       CHECK(verify(e.graph).message() == "");
       auto const result = simulate(e.graph, e.order, linked{100}, as_it_is);
       CHECK(result.peak_bytes <= most);
-      auto const p = make_plan(candidate<graph>{e.graph, e.order, result}, g, as_it_is);
+      auto const p = make_plan(candidate{e.graph, e.order, result}, g, as_it_is);
       CHECK(verify_plan(g, p, linked{100}).message() == "");
     }
   }

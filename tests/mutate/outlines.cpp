@@ -33,8 +33,7 @@ namespace {
 
 /// Uneven times, the same for copies; transfers by bytes, slow enough to be waited for.
 struct uneven_cost {
-  template <class G>
-  double operator()(G const& g, op_id o) const {
+  double operator()(op_graph const& g, op_id o) const {
     if (flow::is_view(g, o)) return 0;
     if (flow::stream(g, o) == op_stream::compute) return 0.1 + 0.01 * static_cast<double>(index(g.origin(o)) * 7 % 13);
     auto const v = flow::stream(g, o) == op_stream::to_host ? g.inputs(o)[0] : g.outputs(o)[0];
@@ -56,26 +55,25 @@ std::size_t parts_that_run_again(op_graph const& g, graph_edit const& outline) {
 }
 
 /// The edit of a mutation, whether a search judges it before it is built or not; false where it is impossible.
-template <class M, class G>
-bool write_edit(M const& m, candidate<G> const& c, replay_facts const& facts, graph_edit& out) {
-  if constexpr (writes_edit<M, G>) return m.edit(c, facts, out);
+template <class M>
+bool write_edit(M const& m, candidate const& c, replay_facts const& facts, graph_edit& out) {
+  if constexpr (writes_edit<M>) return m.edit(c, facts, out);
   else return std::visit([&](auto const& x) { return x.edit(c, facts, out); }, m);
 }
 
 /// A walk of random moves; at each step every edit is compared with what is built of it.
-template <class G>
-void walk(G g, schedule order, std::uint64_t seed, counts& n) {
+inline void walk(op_graph g, schedule order, std::uint64_t seed, counts& n) {
   memory_options const memory{.alignment = seed % 3 ? 1 : 64, .takeover = seed % 4 != 0};
   auto result = simulate(g, order, uneven_cost{}, memory);
-  candidate<G> c{std::move(g), std::move(order), std::move(result)};
+  candidate c{std::move(g), std::move(order), std::move(result)};
   random_stream draw(seed, 5);
   simulator built, outlined;
-  transfer_costs<G> costs;
+  transfer_costs costs;
   graph_edit outline;
-  outline_delta<G> delta;
+  outline_delta delta;
   for (int step = 0; step < 5; ++step) {
-    std::vector<edited<G>> next;
-    outlined_facts<G> facts(c.graph, uneven_cost{}, memory);
+    std::vector<edited> next;
+    outlined_facts facts(c.graph, uneven_cost{}, memory);
     replay_facts const replay(c.graph, c.order);
     delta.assign(c, facts);
     auto const plain = built.judge(facts, c.order);
@@ -203,7 +201,7 @@ TEST_CASE("what all parts compute again is the program still, and frees what liv
     auto const g = random_model(seed, 12);
     auto const start = judged(g, given_order{}(g));
     random_stream draw(seed, 22);
-    std::optional<edited<graph>> cut;
+    std::optional<edited> cut;
     for (int tries = 0; tries < 60 && !cut; ++tries)
       if (auto const f = random_fission(start, draw)) cut = f->apply(start);
     if (!cut) continue;

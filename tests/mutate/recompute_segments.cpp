@@ -27,15 +27,13 @@ using namespace neap::testing;
 namespace {
 
 struct some_cost {
-  template <class G>
-  double operator()(G const& g, op_id o) const {
+  double operator()(op_graph const& g, op_id o) const {
     return flow::is_view(g, o) ? 0.0 : 1.0 + static_cast<double>(index(o) % 5);
   }
 };
 
 /// Applies mutations at several prices and budgets; how many there were, how many lowered the peak.
-template <class G>
-std::pair<int, int> try_all(candidate<G> const& c) {
+inline std::pair<int, int> try_all(candidate const& c) {
   int applied = 0, helped = 0;
   auto const expected = run_symbolically(c.graph, c.order);
   REQUIRE_MESSAGE(expected.error.empty(), expected.error);
@@ -215,6 +213,6 @@ TEST_CASE("only pipelines that leave no recomputation out allow all of them") {
   CHECK(allowed_by(chain(neap::swap{}, rematerialize{})).recompute);
   CHECK(!allowed_by(chain(neap::swap{}, neap::swap{})).recompute);
   CHECK(!allowed_by(rematerialize{} | filter([](auto const&, auto const&) { return true; })).recompute);
-  CHECK(allowed_by(any_mutator<graph>(chain(neap::swap{}, rematerialize{}))).recompute);
-  CHECK(!allowed_by(any_mutator<graph>(neap::swap{})).recompute);
+  CHECK(allowed_by(any_mutator(chain(neap::swap{}, rematerialize{}))).recompute);
+  CHECK(!allowed_by(any_mutator(neap::swap{})).recompute);
 }

@@ -11,7 +11,7 @@ using namespace neap;
 using namespace neap::testing;
 
 namespace {
-candidate<graph> as_written(graph g) {
+candidate as_written(graph g) {
   schedule s;
   for (auto o : g.ops()) s.order.push_back(o);
   REQUIRE(check_order(g, s));
@@ -19,7 +19,7 @@ candidate<graph> as_written(graph g) {
   return {std::move(g), std::move(s), std::move(r)};
 }
 /// The peak after the first move.
-bytes_t after_one(candidate<graph> const& c) {
+bytes_t after_one(candidate const& c) {
   auto stream = reorder{}(c);
   auto const m = stream.next();
   REQUIRE(m);

@@ -50,7 +50,7 @@ came_of_it replay_at_random(G const& g, schedule const& order, std::uint64_t see
       else to.forget(s);
     }
   }
-  auto const e = std::move(to).template finish<G>();
+  auto const e = std::move(to).finish();
   if (!e) return {};
   auto const expected = run_symbolically(g, order);
   REQUIRE_MESSAGE(expected.error.empty(), expected.error);
@@ -60,8 +60,7 @@ came_of_it replay_at_random(G const& g, schedule const& order, std::uint64_t see
     n.copies += index(e->graph.origin(o)) < g.op_count() && e->graph.origin(o) != o;
     n.loads += e->graph.template as<op::load>(o) != nullptr;
     // What nobody loads is not stored, what nobody reads not loaded.
-    if (e->graph.template as<op::store>(o) || e->graph.template as<op::load>(o))
-      CHECK(!e->graph.uses(e->graph.output(o)).empty());
+    if (e->graph.as<op::store>(o) || e->graph.as<op::load>(o)) CHECK(!e->graph.uses(e->graph.output(o)).empty());
   }
   return n;
 }
@@ -90,7 +89,7 @@ TEST_CASE("told nothing, it gives the graph in its order") {
     auto const g = random_model(seed, 20);
     schedule const order{topological_order(g)};
     auto const may = recomputable(g);
-    auto const e = replay_builder(g, order, may).finish<graph>();
+    auto const e = replay_builder(g, order, may).finish();
     REQUIRE(e);
     CHECK(e->graph == g);
     CHECK(e->order == order);
@@ -124,7 +123,7 @@ TEST_CASE("a result that was forgotten is made again for who reads it later, fro
   CHECK(to.run(ops(c)));
   CHECK(to.has_run(ops(draw)));
   to.forget(storage(a)), to.forget(storage(b));
-  auto const e = std::move(to).finish<graph>();
+  auto const e = std::move(to).finish();
   REQUIRE(e);
   std::string text;
   for (auto o : e->order) text += std::string(e->graph.target(o)) + " ";
@@ -135,5 +134,5 @@ TEST_CASE("a result that was forgotten is made again for who reads it later, fro
   CHECK(bad.run(ops(c)));
   bad.forget(storage(draw)), bad.forget(storage(c));
   CHECK(!bad.run(ops(d)));
-  CHECK(!std::move(bad).finish<graph>());
+  CHECK(!std::move(bad).finish());
 }

@@ -106,7 +106,7 @@ TEST_CASE("after recomputation and swaps: the peak of the scheduler's own order 
     random_stream draw(seed, 6);
     flow_facts facts(program, some_seconds{}, plainly);
     auto order = memory_greedy{}(facts);
-    candidate<graph> now{program, order, sim(facts, order)};
+    candidate now{program, order, sim(facts, order)};
     for (int k = 0; k < 8; ++k) {
       auto const at = k % 2 ? now.result.peak_position : draw.below(static_cast<std::uint32_t>(now.order.size()));
       auto const gaps = neap::detail::gaps_at(now.graph, now.order, now.result, at);

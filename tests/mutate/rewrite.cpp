@@ -115,7 +115,7 @@ constexpr rule crossed_concats("crossed concats", (matmul[s](a, b) + matmul[s](c
 
 namespace {
 
-candidate<graph> made_of(graph g) {
+candidate made_of(graph g) {
   auto order = reverse_post_order{}(g);
   auto r = simulate(g, order, roofline::h100_like());
   return {std::move(g), std::move(order), std::move(r)};
@@ -289,9 +289,8 @@ TEST_CASE("rules leave opaque ops, parts and whole numbers alone") {
   CHECK(!using_rules<rules::distribute>(parts).next());
 }
 TEST_CASE("rules are mutators like others") {
-  static_assert(mutator_for<taso_rules, graph> && mutator_for<rewriter, graph>);
-  static_assert(mutation_for<rewrite, graph> && mutation_for<share_results, graph> &&
-                mutation_for<keep_in_memory, graph>);
+  static_assert(mutator<taso_rules> && mutator<rewriter>);
+  static_assert(mutation<rewrite> && mutation<share_results> && mutation<keep_in_memory>);
   constexpr auto pipeline = chain(taso_rules{} | truncate(3), de_rematerialize{}, de_swap{}, neap::swap{});
   maker m;
   auto const a = m.in({2, 3}), b = m.in({2, 3}), c = m.in({2, 3}), d = m.in({2, 3});
@@ -304,7 +303,7 @@ TEST_CASE("rules are mutators like others") {
     CHECK(describe(*x, from).starts_with("rewrite "));
   }
   CHECK(n == 3);
-  any_mutator<graph> const erased = using_rules<rules::distribute, rules::regroup_product>;
+  any_mutator const erased = using_rules<rules::distribute, rules::regroup_product>;
   auto again = erased(from);
   auto const first = again.next();
   REQUIRE(first);

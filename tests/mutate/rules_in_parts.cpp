@@ -27,7 +27,7 @@ namespace {
 
 roofline const device = roofline::h100_like();
 
-candidate<graph> judged(graph g, schedule s) {
+candidate judged(graph g, schedule s) {
   auto r = simulate(g, s, device);
   return {std::move(g), std::move(s), std::move(r)};
 }
@@ -90,7 +90,7 @@ TEST_CASE("rules in the parts of random programs give right plans and the same n
     std::string path;
     for (int step = 0; step < 3; ++step) {
       auto stream = rules(c);
-      std::optional<edited<graph>> next;
+      std::optional<edited> next;
       std::uint32_t found = 0;
       while (auto const m = stream.next()) {
         ++drawn;

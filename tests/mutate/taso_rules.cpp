@@ -22,7 +22,7 @@ using namespace neap::testing;
 
 namespace {
 
-candidate<graph> made_of(graph g) {
+candidate made_of(graph g) {
   auto order = reverse_post_order{}(g);
   return {std::move(g), std::move(order), {}};
 }
@@ -415,7 +415,7 @@ TEST_CASE("thousands of applications to random graphs, in walks, checked and exe
     auto const expected = run_plainly(c.graph, c.order, sources, backend);
     random_stream draw(seed, 6);
     for (int step = 0; step < 8; ++step) {
-      std::vector<edited<graph>> all;
+      std::vector<edited> all;
       auto stream = checked(taso_rules{})(c);
       while (auto m = stream.next()) {
         CAPTURE(describe(*m, c));

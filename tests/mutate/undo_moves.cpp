@@ -21,7 +21,7 @@ namespace {
 
 /// Whether some mutations of a mutator, one after another, lead from a candidate to a graph.
 template <class M>
-bool leads_back(candidate<toy_graph> const& c, M const& moves, digest to, int depth) {
+bool leads_back(candidate const& c, M const& moves, digest to, int depth) {
   auto stream = moves(c);
   while (auto m = stream.next()) {
     auto e = apply_mutation(*m, c);

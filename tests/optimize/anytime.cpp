@@ -15,9 +15,9 @@ using namespace neap;
 
 namespace {
 
-optimized<graph> search(testing::quality_graph const& g, double memory, double latency, std::size_t iterations,
-                        std::chrono::duration<double> seconds = std::chrono::hours(1000), unsigned threads = 1,
-                        search_policy const& policy = {}) {
+optimized search(testing::quality_graph const& g, double memory, double latency, std::size_t iterations,
+                 std::chrono::duration<double> seconds = std::chrono::hours(1000), unsigned threads = 1,
+                 search_policy const& policy = {}) {
   search_options options;
   options.policy = policy;
   auto cost = given_or{roofline::h100_like()};
@@ -32,7 +32,7 @@ optimized<graph> search(testing::quality_graph const& g, double memory, double l
 }
 
 /// Whether `b` is a worse answer than `a` to the same limits.
-bool worse(optimized<graph> const& b, optimized<graph> const& a, bool limits_memory) {
+bool worse(optimized const& b, optimized const& a, bool limits_memory) {
   if (a.fits != b.fits) return a.fits;
   if (a.fits && limits_memory) return b.best.result.latency > a.best.result.latency * (1 + 1e-9);
   return b.placed.arena_bytes > a.placed.arena_bytes;

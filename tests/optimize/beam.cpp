@@ -7,7 +7,6 @@
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/optimize/search.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include "../support/deep_graph.hpp"

@@ -29,14 +29,13 @@ template <class Scheduler = as_mutated>
 struct bench {
   explicit bench(toy_graph const& program)
       : pins(program),
-        evaluator(neap::detail::cost_model_ref<toy_graph>(cost), neap::detail::scheduler_ref<toy_graph>(scheduler),
-                  options, pins) {}
+        evaluator(neap::detail::cost_model_ref(cost), neap::detail::scheduler_ref(scheduler), options, pins) {}
   unit_cost cost;
   Scheduler scheduler;
   search_options options;
   neap::detail::pin_guard pins;
   seen_candidates seen;
-  neap::detail::candidate_evaluator<toy_graph> evaluator;
+  neap::detail::candidate_evaluator evaluator;
 };
 
 random_graph_options with_swaps(std::uint64_t seed) {
@@ -45,7 +44,7 @@ random_graph_options with_swaps(std::uint64_t seed) {
   return o;
 }
 
-candidate<toy_graph> candidate_of(std::uint64_t seed) {
+candidate candidate_of(std::uint64_t seed) {
   auto g = random_graph(seed, with_swaps(seed));
   auto order = reverse_post_order{}(g);
   return judged(std::move(g), std::move(order));
@@ -93,7 +92,7 @@ TEST_CASE("an outline says what the built candidate comes to") {
 TEST_CASE("what was met before is not simulated, unless it is asked for again") {
   auto const c = candidate_of(1);
   bench<> b(c.graph);
-  auto const same = [&] { return edited<toy_graph>{c.graph, c.order}; };
+  auto const same = [&] { return edited{c.graph, c.order}; };
   auto const first = b.evaluator.evaluate_edit(same(), b.seen);
   REQUIRE(first.identity);
   REQUIRE(first.result);
@@ -110,7 +109,7 @@ TEST_CASE("what is no order is not judged") {
   auto const c = candidate_of(1);
   REQUIRE(c.order.size() > 1);
   bench<> b(c.graph);
-  edited<toy_graph> e{c.graph, c.order};
+  edited e{c.graph, c.order};
   e.order.order.pop_back();
   auto const found = b.evaluator.evaluate_edit(std::move(e), b.seen);
   CHECK(found.made);

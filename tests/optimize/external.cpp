@@ -30,7 +30,7 @@ double seconds_of_transfer(std::int64_t bytes) { return 1e-5 + 2e-6 * static_cas
 /// The engine's own seconds; transfers by a link of its own.
 struct engine_cost {
   double operator()(engine::net const& g, op_id o) const { return g.ops[index(o)].seconds; }
-  double operator()(external_graph const& g, op_id o) const {
+  double operator()(op_graph const& g, op_id o) const {
     auto const v = g.as<op::store>(o) ? g.inputs(o)[0] : g.output(o);
     return seconds_of_transfer(g.bytes(g.as<op::store>(o) ? g.storage(v) : g.storage(v)));
   }
@@ -482,7 +482,7 @@ TEST_CASE("the check of plans finds what is wrong with them") {
 
 TEST_CASE("costs of ops and of transfers may be said apart") {
   auto const g = ladder(16, false);
-  auto const link = [](external_graph const&, op_id) { return 5e-4; };
+  auto const link = [](op_graph const&, op_id) { return 5e-4; };
   auto const op = [](engine::net const&, op_id) { return 2e-3; };
   for (bool own : {true, false}) {
     auto const found = own ? optimize(g, neap::swap{}, limited(0.6, 100), link)
@@ -514,7 +514,7 @@ TEST_CASE("schedules, schedulers and mutators of one's own go with external grap
   schedule order;
   for (engine::number i = 0; i < 16; ++i) order.order.push_back(op_id{i});
   int calls = 0;
-  auto const mine = [&](external_graph const& x) {
+  auto const mine = [&](op_graph const& x) {
     ++calls;
     return reverse_post_order{}(x);
   };
@@ -528,7 +528,7 @@ TEST_CASE("schedules, schedulers and mutators of one's own go with external grap
   struct repeat_three {
     std::uint32_t resume = 0;
     bool operator==(repeat_three const&) const = default;
-    std::optional<edited<external_graph>> apply(candidate<external_graph> const& c) const {
+    std::optional<edited> apply(candidate const& c) const {
       for (auto o : c.graph.ops()) {
         auto const* x = c.graph.as<op::external>(o);
         if (!x || x->id != 3 || c.graph.uses(c.graph.output(o)).size() < 2) continue;
@@ -537,22 +537,22 @@ TEST_CASE("schedules, schedulers and mutators of one's own go with external grap
         auto const late = c.graph.uses(c.graph.output(o)).back().op;
         op_id const readers[] = {late};
         edit.replace_uses(c.graph.output(o), edit.output(copy), readers);
-        external_graph out(std::move(edit).finish());
+        op_graph out(std::move(edit).finish());
         auto s = complete_order(out, c.order);
-        return edited<external_graph>{std::move(out), std::move(s)};
+        return edited{std::move(out), std::move(s)};
       }
       return std::nullopt;
     }
-    std::string describe(candidate<external_graph> const&) const { return "op 3 again"; }
+    std::string describe(candidate const&) const { return "op 3 again"; }
   };
-  auto const own = from_range([](candidate<external_graph> const&) { return std::vector<repeat_three>{{}}; });
+  auto const own = from_range([](candidate const&) { return std::vector<repeat_three>{{}}; });
   auto const with = optimize(g, chain(own, rematerialize{}), limited(0.4, 300));
   CHECK(faults(g, t, with.placed) == "");
 
   auto backwards = order;
   std::reverse(backwards.order.begin(), backwards.order.end());
   CHECK(testing::message_of([&] { optimize(g, rematerialize{}, backwards); }).starts_with("optimize: schedule: op "));
-  auto const bad = [](external_graph const&) { return schedule{}; };
+  auto const bad = [](op_graph const&) { return schedule{}; };
   CHECK(testing::message_of([&] { optimize(g, rematerialize{}, bad); }) ==
         "optimize: the scheduler's order is wrong: schedule: 0 positions for 16 ops");
 }

@@ -53,7 +53,7 @@ TEST_CASE("limits that no order and no recomputation meets are met in parts, in 
   for (std::uint64_t seed = 0; seed < (sanitized ? 2 : 60); ++seed) {
     auto const g = opaque_twin(random_model(seed, 16));
     auto const order = given_order{}(g);
-    candidate<graph> const c{g, order, simulate(g, order, cost, plainly)};
+    candidate const c{g, order, simulate(g, order, cost, plainly)};
     auto const front = neap::detail::fission_sweep(g, order, c.result, {}).front();
     if (front.empty()) continue;
     auto const limit = front.back().peak + (c.result.peak_bytes - front.back().peak) / 6;
@@ -109,7 +109,7 @@ TEST_CASE("several stretches run in parts where one is not enough") {
   edit.keep(x, role::output);
   graph const g(std::move(edit).finish());
   auto const order = given_order{}(g);
-  candidate<graph> const c{g, order, simulate(g, order, cost, plainly)};
+  candidate const c{g, order, simulate(g, order, cost, plainly)};
   auto least = c.result.peak_bytes;
   for (auto const& f : neap::detail::fission_sweep(g, order, c.result, {}).front()) least = std::min(least, f.peak);
   auto const limit = c.result.resident_bytes + (c.result.peak_bytes - c.result.resident_bytes) / 4;
@@ -127,7 +127,7 @@ TEST_CASE("several stretches run in parts where one is not enough") {
 TEST_CASE("seeds are ranked by what is asked, and refined until they could not be nearer") {
   auto const g = opaque_twin(random_model(5, 16));
   auto const order = given_order{}(g);
-  candidate<graph> const c{g, order, simulate(g, order, cost, plainly)};
+  candidate const c{g, order, simulate(g, order, cost, plainly)};
   objective goal;
   goal.limits_memory = true;
   goal.memory = c.result.peak_bytes * 3 / 4;
@@ -154,7 +154,7 @@ TEST_CASE("fissions are ranked by what is asked, and what was tried makes room f
     CAPTURE(seed);
     auto const g = opaque_twin(random_model(seed, 16));
     auto const order = given_order{}(g);
-    candidate<graph> const c{g, order, simulate(g, order, cost, plainly)};
+    candidate const c{g, order, simulate(g, order, cost, plainly)};
     objective const goal{.latency = 1.01 * c.result.latency, .limits_latency = true};
     neap::detail::fission_seeds seeds(goal, {});
     seeds.add(c);

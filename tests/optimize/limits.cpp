@@ -1,6 +1,5 @@
 // What answers to different limits of one program have to do with each other.
 #include <neap/neap.hpp>
-#include <neap/optimize/search.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include "../support/ladder.hpp"

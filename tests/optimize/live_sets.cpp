@@ -5,7 +5,6 @@
 #include <neap/mutate/reorder.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/optimize/search.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include "../support/exhaustive_order.hpp"
@@ -44,7 +43,7 @@ simulation require_right(toy_graph const& g, live_sets const& all, live_set_answ
   auto const may = may_run_again(g);
   replay_builder replay(g, order, may);
   REQUIRE(all.tell(a, replay));
-  auto const e = std::move(replay).finish<toy_graph>();
+  auto const e = std::move(replay).finish();
   REQUIRE(e);
   auto const got = run_symbolically(e->graph, e->order);
   REQUIRE_MESSAGE(got.error.empty(), got.error);

@@ -10,7 +10,6 @@
 #include <neap/mutate/taso_rules.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
-#include <neap/optimize/search.hpp>
 #include <neap/optimize/seen_candidates.hpp>
 #include <neap/schedule/exact_windows.hpp>
 #include <neap/schedule/memory_greedy.hpp>
@@ -42,16 +41,12 @@ using namespace neap::testing;
 namespace {
 
 struct unit_cost {
-  template <class G>
-  double operator()(G const& g, op_id o) const {
-    return flow::is_view(g, o) ? 0.0 : 1e-3;
-  }
+  double operator()(op_graph const& g, op_id o) const { return flow::is_view(g, o) ? 0.0 : 1e-3; }
 };
 
 /// Transfers take as long as three ops.
 struct transfers_cost {
-  template <class G>
-  double operator()(G const& g, op_id o) const {
+  double operator()(op_graph const& g, op_id o) const {
     return unit_cost{}(g, o) * (flow::stream(g, o) == op_stream::compute ? 1 : 3);
   }
 };
@@ -300,15 +295,13 @@ namespace {
 struct earlier {
   std::uint32_t from = 0, to = 0;
   [[maybe_unused]] friend bool operator==(earlier const&, earlier const&) = default;
-  template <class G>
-  std::optional<edited<G>> apply(candidate<G> const& c) const {
+  std::optional<edited> apply(candidate const& c) const {
     auto s = c.order;
     std::rotate(s.order.begin() + to, s.order.begin() + from, s.order.begin() + from + 1);
     if (!check_order(c.graph, s)) return std::nullopt;
-    return edited<G>{c.graph, std::move(s)};
+    return edited{c.graph, std::move(s)};
   }
-  template <class G>
-  std::string describe(candidate<G> const&) const {
+  std::string describe(candidate const&) const {
     return "position " + std::to_string(from) + " to " + std::to_string(to);
   }
 };
@@ -334,8 +327,7 @@ toy_graph wide(int n) {
 /// neap's own as a user would wrap it. Counts its calls.
 struct counted_greedy {
   int* calls = nullptr;
-  template <class G>
-  schedule operator()(G const& g) const {
+  schedule operator()(op_graph const& g) const {
     if (calls) ++*calls;
     return memory_greedy{}(g);
   }
@@ -343,8 +335,7 @@ struct counted_greedy {
 
 /// The greatest id that can run runs first.
 struct last_first {
-  template <class G>
-  schedule operator()(G const& g) const {
+  schedule operator()(op_graph const& g) const {
     flow_facts const facts(g, no_cost{});
     table<op_id, std::uint64_t> rank(facts.op_count());
     for (auto o : id_range<op_id>(facts.op_count())) rank[o] = facts.op_count() - index(o);
@@ -694,12 +685,12 @@ TEST_CASE("a wrong order of a scheduler or of a mutation is an error that says s
 
   struct swapped {
     bool operator==(swapped const&) const = default;
-    std::optional<edited<toy_graph>> apply(candidate<toy_graph> const& c) const {
+    std::optional<edited> apply(candidate const& c) const {
       auto s = c.order;
       std::swap(s.order.front(), s.order.back());
-      return edited<toy_graph>{c.graph, s};
+      return edited{c.graph, s};
     }
-    std::string describe(candidate<toy_graph> const&) const { return "first and last change places"; }
+    std::string describe(candidate const&) const { return "first and last change places"; }
   };
   auto const bad = from_range([](auto const&) { return std::vector<swapped>{{}}; });
   CHECK(message_of([&] {

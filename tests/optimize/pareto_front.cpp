@@ -8,7 +8,6 @@
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/optimize/search.hpp>
 #include <neap/simulate/roofline.hpp>
 
 #include "../support/deep_graph.hpp"

@@ -103,12 +103,12 @@ TEST_CASE("mutations one after another break no pin, and copies and parts have t
     CAPTURE(seed);
     auto const g = randomly_pinned(some_graph(seed), seed, 6);
     random_stream draw(seed, 7);
-    candidate<graph> c{g, given_order{}(g), {}};
+    candidate c{g, given_order{}(g), {}};
     neap::detail::pin_guard const guard(g);
     for (int step = 0; step < 12; ++step) {
       c.result = simulate(c.graph, c.order, given_or<roofline>{roofline::host(2)});
       auto stream = every_move(c);
-      std::vector<mutation_of<stream_of<decltype(every_move), graph>>> all;
+      std::vector<mutation_of<stream_of<decltype(every_move)>>> all;
       while (auto m = stream.next()) all.push_back(*m);
       if (all.empty()) break;
       auto e = apply_mutation(all[draw.below(static_cast<std::uint32_t>(all.size()))], c);
@@ -192,8 +192,7 @@ namespace {
 struct run_anyway {
   op_id what = nothing<op_id>;
   [[maybe_unused]] friend bool operator==(run_anyway const&, run_anyway const&) = default;
-  template <class G>
-  std::optional<edited<G>> apply(candidate<G> const& c) const {
+  std::optional<edited> apply(candidate const& c) const {
     auto const v = c.graph.output(what);
     auto const readers = c.graph.uses(v);
     graph_editor edit{c.graph};
@@ -205,12 +204,9 @@ struct run_anyway {
       if (o == last) order.order.push_back(copy);
       order.order.push_back(o);
     }
-    return edited<G>{G(std::move(edit).finish()), std::move(order)};
+    return edited{op_graph(std::move(edit).finish()), std::move(order)};
   }
-  template <class G>
-  std::string describe(candidate<G> const&) const {
-    return "run it anyway";
-  }
+  std::string describe(candidate const&) const { return "run it anyway"; }
 };
 struct runs_anyway {
   op_id what = nothing<op_id>;
@@ -218,8 +214,7 @@ struct runs_anyway {
     std::optional<run_anyway> left;
     std::optional<run_anyway> next() { return std::exchange(left, std::nullopt); }
   };
-  template <class G>
-  stream operator()(candidate<G> const& c) const {
+  stream operator()(candidate const& c) const {
     if (runs_of(c.graph, what) > 1 || c.graph.uses(c.graph.output(what)).size() < 2) return {};
     return {run_anyway{what}};
   }
@@ -235,7 +230,7 @@ struct breaking_starts : search_starts {
       op_id what;
       points(start_from const& f, op_id o) : from(f), what(o) {}
       void run(objective const&, start_judge& judge) override {
-        candidate<graph> c{graph(op_graph(from.graph)), from.order, from.result};
+        candidate c{graph(op_graph(from.graph)), from.order, from.result};
         if (auto e = run_anyway{what}.apply(c)) {
           auto const v = judge.judge(std::move(e->graph), std::move(e->order), "broken");
           if (v.peak_bytes < INT64_MAX) judge.keep();
@@ -282,7 +277,7 @@ TEST_CASE("seeds and solvers do nothing that a filter may forbid") {
   CHECK(!recomputed(rematerialize{} | never | truncate(8)));
   CHECK(!recomputed(chain(rematerialize{} | never, swap{} | never)));
   CHECK(!recomputed(zip(reorder{}, rematerialize{} | never | sample(4, 1))));
-  CHECK(!recomputed(any_mutator<graph>(rematerialize{} | never)));
+  CHECK(!recomputed(any_mutator(rematerialize{} | never)));
   // Beside it a leaf that recomputes allows it.
   CHECK(recomputed(chain(swap{} | never, rematerialize{} | truncate(8))));
   // Swaps are not recomputations.

@@ -14,8 +14,8 @@ using namespace neap;
 namespace {
 
 /// An answer that misses what its numbers say.
-optimized<graph> answer(bytes_t limit, bytes_t needs, seconds_t latency_limit, seconds_t takes) {
-  optimized<graph> a;
+optimized answer(bytes_t limit, bytes_t needs, seconds_t latency_limit, seconds_t takes) {
+  optimized a;
   a.memory_limit_bytes = limit, a.placed.arena_bytes = needs;
   a.latency_limit_seconds = latency_limit, a.best.result.latency = takes;
   a.lower_bound_bytes = 7;

@@ -15,8 +15,8 @@ using namespace neap;
 
 namespace {
 
-optimized<graph> search(testing::quality_graph const& g, search_policy const& policy, double memory = 0.5,
-                        std::size_t iterations = 400) {
+optimized search(testing::quality_graph const& g, search_policy const& policy, double memory = 0.5,
+                 std::size_t iterations = 400) {
   auto cost = given_or{roofline::h100_like()};
   search_options options;
   options.iterations = iterations;

@@ -3,7 +3,6 @@
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/optimize/search.hpp>
 
 #include "../support/random_graph.hpp"
 
@@ -19,8 +18,8 @@ using namespace neap;
 namespace {
 
 /// An answer of 7 of 8 MiB, with a program of 16 MiB and 10 ms before.
-optimized<graph> answer() {
-  optimized<graph> a;
+optimized answer() {
+  optimized a;
   a.fits = true;
   a.memory_limit_bytes = 8_MiB, a.lower_bound_bytes = 2_MiB;
   a.original.peak_bytes = 16_MiB, a.original.latency = 10e-3;

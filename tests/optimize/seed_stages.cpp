@@ -30,7 +30,7 @@ TEST_CASE("initial orders: the original is the first candidate, an order that wa
 TEST_CASE(
     "segments reach a limit of memory; the next call with `again` searches once more, without the switch none does") {
   search_stage s("chain200", 0.4);
-  detail::segments<search_stage::state_type> stage(s.state());
+  detail::segments stage(s.state());
   CHECK_FALSE(s.state().is_met());
   stage.add_seeds(s.orders);
   CHECK(s.state().is_met());
@@ -42,7 +42,7 @@ TEST_CASE(
   search_policy off;
   off.segments.on = false;
   search_stage without("chain200", 0.4, 0, off);
-  detail::segments<search_stage::state_type> none(without.state());
+  detail::segments none(without.state());
   none.add_seeds(without.orders);
   none.add_until_met(without.orders, 1);
   CHECK(none.prepare(without.orders).empty());
@@ -51,7 +51,7 @@ TEST_CASE(
 
 TEST_CASE("segments stop at the first that meets the limit, and go on from there") {
   search_stage s("chain200", 0.4);
-  detail::segments<search_stage::state_type> stage(s.state());
+  detail::segments stage(s.state());
   stage.add_until_met(s.orders, 1);
   CHECK(s.state().is_met());
   auto const one = s.judged();
@@ -63,7 +63,7 @@ TEST_CASE("segments use their share of the epoch, and no candidate more") {
   search_policy little;
   little.segments.share = 1e-4;
   search_stage s("chain200", 0.4, 0, little);
-  detail::segments<search_stage::state_type> stage(s.state());
+  detail::segments stage(s.state());
   stage.add_seeds(s.orders);
   CHECK(s.state().budget.used() >= 1e-4);
   CHECK(s.judged() <= 1 + 1 + 12);  // what is begun is ended: one candidate after the share
@@ -96,8 +96,8 @@ TEST_CASE("offloads come near a limit of memory, or use a limit of latency") {
 
 TEST_CASE("partitions start from prepared bases, and bring the peak down") {
   search_stage s("gpt-d256-l4-b8-t128", 0.8);
-  detail::segments<search_stage::state_type> recomputed(s.state());
-  detail::partitions<search_stage::state_type> stage(s.state());
+  detail::segments recomputed(s.state());
+  detail::partitions stage(s.state());
   auto starts = s.orders;
   CHECK(stage.prices() == nullptr);  // nothing is prepared
   CHECK_FALSE(stage.refine());
@@ -118,7 +118,7 @@ TEST_CASE("partitions start from prepared bases, and bring the peak down") {
 
 TEST_CASE("candidates to cut are above the target, each once, and no slower than allowed") {
   search_stage s("gpt-d256-l4-b8-t128", 0.5, 1.3);
-  detail::segments<search_stage::state_type> recomputed(s.state());
+  detail::segments recomputed(s.state());
   recomputed.add_seeds(s.orders);
   auto const& state = s.state();
   for (seconds_t const latency : {state.out.original.latency * 1.05, state.goal.latency}) {

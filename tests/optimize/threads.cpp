@@ -8,7 +8,6 @@
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
-#include <neap/optimize/search.hpp>
 
 #include "../support/deep_graph.hpp"
 #include "../support/message.hpp"

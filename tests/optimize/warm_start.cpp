@@ -44,7 +44,7 @@ search_options with(double ratio, std::size_t iterations, std::uint64_t seed = 1
 /// The first model for which a plan under this limit exists and costs time.
 struct planned_model {
   graph program;
-  optimized<graph> found;
+  optimized found;
 };
 planned_model model_planned_at(double ratio) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {

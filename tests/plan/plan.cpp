@@ -25,7 +25,7 @@ template <class T>
 concept value = std::regular<T>;
 static_assert(value<schedule> && value<live_range> && value<plan_step> && value<plan_buffer> && value<transfer_wait>);
 static_assert(value<external_plan> && value<external_step> && value<external_buffer> && value<external_value>);
-static_assert(std::copyable<plan<testing::toy_graph>> && std::copyable<simulation>);
+static_assert(std::copyable<plan> && std::copyable<simulation>);
 static_assert(memory_limit(100).resolve(1000) == 100);
 static_assert(memory_limit::of_original(0.25).resolve(1000) == 250);
 static_assert(memory_limit().resolve(1000) == INT64_MAX);
@@ -85,7 +85,7 @@ TEST_CASE("a plan tells its order and where each storage lies") {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     auto const g = testing::random_graph(seed, {.swaps = 2});
     auto const order = reverse_post_order{}(g);
-    auto const p = make_plan(candidate<testing::toy_graph>{g, order, simulate(g, order, no_cost{})}, g);
+    auto const p = make_plan(candidate{g, order, simulate(g, order, no_cost{})}, g);
     CHECK(p.order() == order);
     auto const at = positions(order);
     for (std::size_t i = 0; i < order.size(); ++i) CHECK(at[order[i]] == i);
@@ -119,7 +119,7 @@ TEST_CASE("waits: what a load brings, what a store frees, and the end") {
   schedule order;
   for (auto o : g.ops()) order.order.push_back(o);
   auto const cost = [](op_graph const& graph, op_id o) { return graph.as<op::store>(o) ? 1.5 : 1.0; };
-  auto const p = make_plan(candidate<testing::toy_graph>{g, order, simulate(g, order, cost)}, g);
+  auto const p = make_plan(candidate{g, order, simulate(g, order, cost)}, g);
   CHECK(p.waits == std::vector<transfer_wait>{{4, 1}, {6, 5}});
 }
 

@@ -19,9 +19,9 @@ using namespace neap::testing;
 
 namespace {
 
-plan<graph> plan_of(graph const& g) {
+plan plan_of(graph const& g) {
   auto const order = given_order{}(g);
-  candidate<graph> const c{g, order, simulate(g, order, given_latencies{})};
+  candidate const c{g, order, simulate(g, order, given_latencies{})};
   return make_plan(c, g, memory_options{});
 }
 

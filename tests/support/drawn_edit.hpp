@@ -11,9 +11,8 @@
 namespace neap::testing {
 
 /// What one of the first `most` mutations of a candidate makes of it; nothing if there are fewer, or if it makes nothing.
-template <class Mutator, class G>
-std::optional<edited<G>> drawn_edit(Mutator const& mutator, candidate<G> const& c, random_stream& draw,
-                                    std::uint32_t most) {
+template <class Mutator>
+std::optional<edited> drawn_edit(Mutator const& mutator, candidate const& c, random_stream& draw, std::uint32_t most) {
   auto stream = mutator(c);
   for (auto skip = draw.below(most); auto m = stream.next(); --skip)
     if (skip == 0) return apply_mutation(*m, c);

@@ -28,16 +28,16 @@ namespace neap::testing {
 
 inline roofline const fusing_device = roofline::h100_like();
 
-inline verification verdict_on(graph const& original, candidate<graph> const& c) {
+inline verification verdict_on(graph const& original, candidate const& c) {
   return verify_plan(original, make_plan(c, original, memory_options{}), fusing_device);
 }
 
 /// A candidate after up to three moves that recompute or swap.
-inline candidate<graph> moved(candidate<graph> c, std::uint64_t seed) {
+inline candidate moved(candidate c, std::uint64_t seed) {
   random_stream draw(seed, 3);
   constexpr auto moves = chain(rematerialize{}, neap::swap{});
   for (int step = 0; step < 3; ++step) {
-    std::vector<mutation_of<stream_of<std::remove_const_t<decltype(moves)>, graph>>> all;
+    std::vector<mutation_of<stream_of<std::remove_const_t<decltype(moves)>>>> all;
     auto stream = moves(c);
     while (auto m = stream.next()) all.push_back(*m);
     if (all.empty()) break;

@@ -10,21 +10,18 @@
 namespace neap::testing {
 
 struct unit_cost {
-  template <class G>
-  double operator()(G const& g, op_id o) const {
-    return flow::is_view(g, o) ? 0.0 : 1.0;
-  }
+  double operator()(op_graph const& g, op_id o) const { return flow::is_view(g, o) ? 0.0 : 1.0; }
 };
 
-template <class G, class Cost = unit_cost>
-candidate<G> judged(G g, schedule s, Cost const& cost = {}, memory_options const& options = {}) {
+template <class Cost = unit_cost>
+candidate judged(op_graph g, schedule s, Cost const& cost = {}, memory_options const& options = {}) {
   auto r = simulate(g, s, cost, options);
   return {std::move(g), std::move(s), std::move(r)};
 }
 
 /// In depth-first order.
-template <class G, class Cost = unit_cost>
-candidate<G> judged_in_order(G g, Cost const& cost = {}) {
+template <class Cost = unit_cost>
+candidate judged_in_order(op_graph g, Cost const& cost = {}) {
   auto order = reverse_post_order{}(g);
   return judged(std::move(g), std::move(order), cost);
 }

@@ -37,7 +37,7 @@ inline std::vector<checkpointed> plain_checkpointing(deep_model const& m, memory
       if (made_at(v) >= 0 && made_at(v) < last_block) turn_of[index(g.storage(v))] = turn;
     for (std::size_t i = 0; i < inputs.size(); i += k) turn_of[index(g.storage(inputs[i]))] = no_id;
     graph_edit edit;
-    if (!neap::detail::again_builder(g, order, turn_of).edit<graph>(edit)) continue;
+    if (!neap::detail::again_builder(g, order, turn_of).edit(edit)) continue;
     auto const e = build(g, order, edit);
     auto const s = simulate(e.graph, e.order, given_latencies{}, memory);
     found.push_back({k, s.peak_bytes, s.latency});

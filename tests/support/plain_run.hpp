@@ -84,10 +84,9 @@ inline block dense_bytes(tensor_ref const& t) {
   return b;
 }
 
-/// Runs the ops of a graph over a set in an order, on copies of the sources.
-template <class Ops>
-plain_result run_plainly(basic_graph<Ops> const& g, schedule const& order, std::vector<block> const& sources,
-                         host_backend& backend) {
+/// Runs the ops of a graph in an order, on copies of the sources.
+inline plain_result run_plainly(op_graph const& g, schedule const& order, std::vector<block> const& sources,
+                                host_backend& backend) {
   std::vector<block> memory;
   std::vector<std::byte*> address(g.storage_count(), nullptr);
   plain_result out;

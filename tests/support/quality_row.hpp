@@ -111,7 +111,7 @@ inline double mean_latency_change(std::vector<quality_row> const& now, std::vect
 inline constexpr char const* quality_heading = "graph,limit,fits,peak_bytes,arena_bytes,latency_ratio,plan";
 
 /// The digest of what the plan executes, and where: names and times left out.
-inline digest steps_digest(neap::plan<graph> const& p) {
+inline digest steps_digest(neap::plan const& p) {
   digest d;
   for (auto const& s : p.steps) {
     d = d.mix(static_cast<std::uint64_t>(s.stream));

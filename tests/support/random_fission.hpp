@@ -12,7 +12,7 @@
 namespace neap::testing {
 
 /// A random stretch, axis and number of parts; nothing where they do not go together.
-inline std::optional<fission_of> random_fission(candidate<graph> const& c, random_stream& draw) {
+inline std::optional<fission_of> random_fission(candidate const& c, random_stream& draw) {
   auto const& g = c.graph;
   auto const n = static_cast<std::uint32_t>(c.order.size());
   fission_of f;
@@ -26,7 +26,7 @@ inline std::optional<fission_of> random_fission(candidate<graph> const& c, rando
 }
 
 /// The same with any number of parts up to eight that divides some axis which goes with the one drawn.
-inline std::optional<fission_of> random_fission_of_some(candidate<graph> const& c, dimension_graph const& dims,
+inline std::optional<fission_of> random_fission_of_some(candidate const& c, dimension_graph const& dims,
                                                         random_stream& draw) {
   auto f = random_fission(c, draw);
   if (!f) return f;
@@ -37,7 +37,7 @@ inline std::optional<fission_of> random_fission_of_some(candidate<graph> const& 
 }
 
 /// A random stretch of what runs in parts already, along an axis of what one of them makes; nothing if none does.
-inline std::optional<fission_of> random_fission_of_parts(candidate<graph> const& c, random_stream& draw) {
+inline std::optional<fission_of> random_fission_of_parts(candidate const& c, random_stream& draw) {
   auto const& g = c.graph;
   auto const n = static_cast<std::uint32_t>(c.order.size());
   std::vector<std::uint32_t> parts;
@@ -63,7 +63,7 @@ inline bool cut_again(op_graph const& g) {
 }
 
 /// What the first of some fissions that can be built makes of a candidate; nothing if none can.
-inline std::optional<edited<graph>> any_fission(candidate<graph> const& c, random_stream& draw) {
+inline std::optional<edited> any_fission(candidate const& c, random_stream& draw) {
   for (int tries = 0; tries < 20; ++tries)
     if (auto const f = random_fission(c, draw))
       if (auto e = f->apply(c)) return e;
@@ -71,10 +71,10 @@ inline std::optional<edited<graph>> any_fission(candidate<graph> const& c, rando
 }
 
 /// Parts of parts: what the first of some fissions of what runs in parts makes of it; nothing if none can.
-inline std::optional<edited<graph>> parts_of_parts(candidate<graph> const& c, random_stream& draw) {
+inline std::optional<edited> parts_of_parts(candidate const& c, random_stream& draw) {
   auto const once = any_fission(c, draw);
   if (!once) return std::nullopt;
-  candidate<graph> const cut{once->graph, once->order, {}};
+  candidate const cut{once->graph, once->order, {}};
   for (int tries = 0; tries < 40; ++tries)
     if (auto const f = random_fission_of_parts(cut, draw))
       if (auto e = f->apply(cut); e && cut_again(e->graph)) return e;
@@ -82,7 +82,7 @@ inline std::optional<edited<graph>> parts_of_parts(candidate<graph> const& c, ra
 }
 
 /// What any_fission() makes, and in half of the cases one more of what came of it.
-inline std::optional<edited<graph>> some_fissions(candidate<graph> const& c, random_stream& draw) {
+inline std::optional<edited> some_fissions(candidate const& c, random_stream& draw) {
   auto e = any_fission(c, draw);
   if (!e || draw.below(2) == 0) return e;
   if (auto more = any_fission({e->graph, e->order, {}}, draw)) return more;

@@ -175,7 +175,7 @@ struct toy_operators
     : operator_set<toy::unary, toy::binary, toy::matmul, toy::normalise, toy::column_sum, toy::transpose, toy::rows,
                    toy::descend, toy::drop, op::opaque, op::store, op::load, op::wait> {};
 
-using toy_graph = basic_graph<toy_operators>;
+using toy_graph = op_graph;
 
 // ---------------------------------------------------------------------------------------------- renumbering
 

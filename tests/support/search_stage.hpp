@@ -24,7 +24,7 @@ namespace neap::testing {
 
 class search_stage {
  public:
-  using run_type = neap::detail::search_run<graph>;
+  using run_type = neap::detail::search_run;
   using state_type = run_type::state_type;
   using node_ptr = state_type::node_ptr;
 
@@ -39,8 +39,8 @@ class search_stage {
     options_.time = time_budget(std::chrono::hours(1000));
     options_.policy = policy;
     cost_.other.to_host_bytes_per_second = cost_.other.to_device_bytes_per_second = std::max(program_.link, 1.0);
-    run_ = std::make_unique<run_type>(program_.program, moves_, neap::detail::cost_model_ref<graph>(cost_),
-                                      neap::detail::scheduler_ref<graph>(as_mutated{}), options_);
+    run_ = std::make_unique<run_type>(program_.program, moves_, neap::detail::cost_model_ref(cost_),
+                                      neap::detail::scheduler_ref(as_mutated{}), options_);
     orders = run_->orders = neap::detail::add_initial_orders(state(), program_.order, {});
     run_->external.begin(orders);
     run_->begin_epoch(state().limits, 1);
@@ -48,7 +48,7 @@ class search_stage {
 
   run_type& run() { return *run_; }
   state_type& state() { return run_->state; }
-  any_mutator<graph> const& moves() const { return moves_; }
+  any_mutator const& moves() const { return moves_; }
   given_or<roofline> const& cost() const { return cost_; }
   /// Whether the best candidate computes what the program does, and is simulated right.
   bool best_is_right() const {
@@ -72,7 +72,7 @@ class search_stage {
   quality_graph program_;
   given_or<roofline> cost_{roofline::h100_like()};
   search_options options_;
-  any_mutator<graph> moves_;
+  any_mutator moves_;
   std::unique_ptr<run_type> run_;
 };
 

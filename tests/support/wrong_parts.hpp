@@ -54,7 +54,7 @@ inline std::pair<std::string, std::string> change_a_number(std::string const& te
 /// Calls f(graph, order, what) for graphs made of an edit by one wrong number each, which are graphs all the same and can run;
 /// `what` tells the line.
 template <class F>
-void each_mistake(edited<graph> const& e, random_stream& draw, int tries, F&& f) {
+void each_mistake(edited const& e, random_stream& draw, int tries, F&& f) {
   auto const text = to_text(e.graph);
   auto const lines = lines_of_parts(text);
   for (int k = 0; k < tries && !lines.empty(); ++k) {

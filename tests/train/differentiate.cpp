@@ -40,8 +40,6 @@ struct my_ops : extend<standard_operators, softsign, op::grad_of<softsign>, no_g
 }  // namespace user
 
 namespace {
-using my_graph = basic_graph<user::my_ops>;
-
 struct fixture {
   graph_editor e{operator_table(user::my_ops::facets)};
   std::vector<value_id> sources;
@@ -53,7 +51,7 @@ struct fixture {
 };
 
 std::vector<block> run(graph_editor e, std::vector<block> const& sources) {
-  my_graph const g{std::move(e).finish()};
+  graph const g = std::move(e).finish();
   schedule s;
   for (auto o : g.ops()) s.order.push_back(o);
   return run_plainly(g, s, sources, testing::detail::backend()).kept;

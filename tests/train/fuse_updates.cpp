@@ -89,7 +89,7 @@ struct fixture {
   }
   void product() { gradient = edit.add(op::matmul{true, false}, {x, y})[0]; }
   void update() { after = edit.add(op::sgd{0.5, 0.25}, {w, gradient})[0]; }
-  fused_updates<graph> fused() { return fuse_updates(graph(std::move(edit).finish())); }
+  fused_updates fused() { return fuse_updates(graph(std::move(edit).finish())); }
 };
 }  // namespace
 

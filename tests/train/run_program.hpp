@@ -11,10 +11,9 @@
 
 namespace support {
 
-template <class Ops>
 class program_runner {
  public:
-  explicit program_runner(neap::training_program<Ops> const& p) : p_(p) {
+  explicit program_runner(neap::training_program const& p) : p_(p) {
     auto const& g = p.program;
     for (auto s : g.storages())
       own_.emplace_back(std::make_unique<neap::detail::tensor_storage>(neap::tensor_type{neap::dtype::u8, {g.bytes(s)}},
@@ -68,7 +67,7 @@ class program_runner {
   }
 
  private:
-  neap::training_program<Ops> const& p_;
+  neap::training_program const& p_;
   std::vector<std::unique_ptr<neap::detail::tensor_storage>> own_;
   std::map<std::size_t, void*> bound_;
   std::vector<neap::op_id> order_;

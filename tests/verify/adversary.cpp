@@ -33,7 +33,7 @@ roofline const device = roofline::h100_like();
 verification verdict_of(graph const& original, graph const& g, std::uint64_t seed = 1) {
   auto order = reverse_post_order{}(g);
   auto r = simulate(g, order, device);
-  candidate<graph> const c{g, std::move(order), std::move(r)};
+  candidate const c{g, std::move(order), std::move(r)};
   return verify_plan(original, make_plan(c, original, memory_options{}), INT64_MAX, hash_key::of(seed));
 }
 

@@ -315,7 +315,7 @@ std::vector<std::vector<double>> outputs_of(json const& file) {
 }
 
 /// The same of a plan, in one array of bytes at its offsets. Bytes that begin to live are no numbers.
-std::vector<std::vector<double>> outputs_of(plan<graph> const& p) {
+std::vector<std::vector<double>> outputs_of(plan const& p) {
   auto const& g = p.graph;
   auto const words = static_cast<std::size_t>(p.arena_bytes) / 8 + 1;
   std::vector<double> arena(words, std::numeric_limits<double>::quiet_NaN());
@@ -382,13 +382,13 @@ bool are_same(std::vector<std::vector<double>> const& a, std::vector<std::vector
 
 constexpr memory_options packed{.alignment = 8};
 
-candidate<graph> judged(graph g, schedule order) {
+candidate judged(graph g, schedule order) {
   auto result = simulate(g, order, given_latencies{}, packed);
   return {std::move(g), std::move(order), std::move(result)};
 }
 
 /// The candidate with one argument of an op changed: a copy of it, or another value of its type that is there.
-std::optional<candidate<graph>> made_wrong(candidate<graph> const& c, random_stream& draw) {
+std::optional<candidate> made_wrong(candidate const& c, random_stream& draw) {
   auto const n = static_cast<std::uint32_t>(c.order.size());
   auto const at = draw.below(n);
   auto const o = c.order[at];

@@ -70,7 +70,7 @@ std::string verdict(op_graph&& edited, std::vector<op_id> order, memory_options 
   plan_order.order.assign(order.begin(), order.end());
   auto const before = original();
   auto const p =
-      make_plan(candidate<graph>{g, plan_order, simulate(g, plan_order, given_latencies{}, options)}, before, options);
+      make_plan(candidate{g, plan_order, simulate(g, plan_order, given_latencies{}, options)}, before, options);
   auto const found = verify_plan(before, p);
   return found.ok() ? std::string() : found.message();
 }
@@ -127,7 +127,7 @@ TEST_CASE("what an op overwrites is neither read later nor put elsewhere") {
   graph const g = original();
   schedule order;
   for (auto o : sample{}.order()) order.order.push_back(o);
-  auto p = make_plan(candidate<graph>{g, order, simulate(g, order, given_latencies{})}, g, memory_options{});
+  auto p = make_plan(candidate{g, order, simulate(g, order, given_latencies{})}, g, memory_options{});
   REQUIRE(verify_plan(g, p).ok());
   auto const written = std::find_if(p.buffers.begin(), p.buffers.end(),
                                     [](plan_buffer const& b) { return b.takes_over != nothing<storage_id>; });
@@ -157,7 +157,7 @@ TEST_CASE(
   auto const result = simulate(g, order, given_latencies{}, {.alignment = 1});
   CHECK(result.bytes_at == std::vector<bytes_t>{256, 512, 512});
   CHECK(result.resident_bytes == 0);
-  auto p = make_plan(candidate<graph>{g, order, result}, g, memory_options{.alignment = 1});
+  auto p = make_plan(candidate{g, order, result}, g, memory_options{.alignment = 1});
   CHECK(p.arena_bytes == 512);
   CHECK(verify_plan(g, p).ok());
   for (auto& b : p.buffers)

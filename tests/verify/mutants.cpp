@@ -65,7 +65,7 @@ sample sample_plan(std::uint64_t seed) {
   given_or const cost{roofline::h100_like()};
   auto order = testing::random_order(g, seed);
   if (seed % 2) order = refine{}(flow_facts(g, cost, options), order);
-  auto const p = make_plan(candidate<graph>{g, order, simulate(g, order, cost, options)}, original, options);
+  auto const p = make_plan(candidate{g, order, simulate(g, order, cost, options)}, original, options);
   plan_source from{"sample"};
   from.durations = duration_source{{}, true, roofline::h100_like()};
   return {original, json::parse(plan_json(p, from))};

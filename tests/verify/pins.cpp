@@ -52,29 +52,28 @@ net make_net() {
   return n;
 }
 
-candidate<graph> judged(graph g, schedule order, memory_options o = {}) {
+candidate judged(graph g, schedule order, memory_options o = {}) {
   auto result = simulate(g, order, given_or<roofline>{roofline::host(2)}, o);
   return {std::move(g), std::move(order), std::move(result)};
 }
-candidate<graph> as_it_came(graph const& g) { return judged(g, given_order{}(g)); }
+candidate as_it_came(graph const& g) { return judged(g, given_order{}(g)); }
 
 /// A plan of the edit, which knows nothing of the pins, of the pinned original.
-verification verdict(graph const& pinned, edited<graph> e) {
+verification verdict(graph const& pinned, edited e) {
   return verify_plan(pinned, make_plan(judged(std::move(e.graph), std::move(e.order)), pinned, {}));
 }
 
-std::optional<edited<graph>> again(candidate<graph> const& c, value_id v) {
+std::optional<edited> again(candidate const& c, value_id v) {
   recompute m{c.graph.storage(v), 9};
   m.keep_ratio = 0;
   return apply_mutation(m, c);
 }
-std::optional<edited<graph>> out(candidate<graph> const& c, value_id v) {
+std::optional<edited> out(candidate const& c, value_id v) {
   swap_out m{c.graph.storage(v)};
   m.left = 6, m.resume = 9;
   return apply_mutation(m, c);
 }
-std::optional<edited<graph>> in_parts(candidate<graph> const& c, value_id along, std::uint32_t first,
-                                      std::uint32_t last) {
+std::optional<edited> in_parts(candidate const& c, value_id along, std::uint32_t first, std::uint32_t last) {
   return fission_of{{along, 0}, first, last, 2}.apply(c);
 }
 
@@ -85,7 +84,7 @@ TEST_CASE("what each pin forbids is found, and what it allows is right") {
   auto const c = as_it_came(n.g);
   struct trial {
     char const* what;
-    std::optional<edited<graph>> made;
+    std::optional<edited> made;
     op_id op;
     pin_set forbidden_by;
   };
@@ -127,7 +126,7 @@ TEST_CASE("a pinned op that is left out is found, though its result is dead") {
   auto const g = graph(std::move(edit).finish());
   graph_editor without{g};
   without.remove(g.producer(log));
-  edited<graph> e{graph(std::move(without).finish()), {}};
+  edited e{graph(std::move(without).finish()), {}};
   e.order = given_order{}(e.graph);
   CHECK(verdict(g, e).message() == "");
   for (auto p : {pin::keep, pin::run_once, pin::never_in_parts, pin::never_out})
@@ -141,7 +140,7 @@ TEST_CASE("a second run of a pinned op under another origin is found") {
   auto const twin = edit.add(op::tanh{}, {n.g.sources()[0]})[0];  // computes a, and is no op of the original
   edit.set_rewritten(edit.graph().producer(twin));
   edit.replace_uses(n.va, twin, {&n.late, 1});
-  edited<graph> e{graph(std::move(edit).finish()), {}};
+  edited e{graph(std::move(edit).finish()), {}};
   for (auto o : e.graph.ops())
     if (o != n.late && index(o) < n.g.op_count()) e.order.order.push_back(o);
   e.order.order.push_back(id_at<op_id>(n.g.op_count()));
@@ -179,7 +178,7 @@ TEST_CASE("nothing stands for the result of a pinned op, though it has the same 
       for (auto o = n.g.op_count(); o < made; ++o) edit.set_rewritten(id_at<op_id>(o));
       if (stored) v = edit.add(op::load{}, {edit.add(op::store{}, {v})[0]})[0];
       edit.replace_uses(n.va, v, {&n.late, 1});
-      edited<graph> e{graph(std::move(edit).finish()), {}};
+      edited e{graph(std::move(edit).finish()), {}};
       for (auto o : e.graph.ops())
         if (o != n.late) e.order.order.push_back(o);
       e.order.order.push_back(n.late);

@@ -20,7 +20,7 @@
 using namespace neap;
 using kind = violation_kind;
 using testing::toy_graph;
-using toy_plan = plan<toy_graph>;
+using toy_plan = plan;
 
 namespace {
 
@@ -31,7 +31,7 @@ struct some_seconds {
 };
 
 toy_plan plan_of(toy_graph const& g, toy_graph const& original, schedule const& order, memory_options options) {
-  return make_plan(candidate<toy_graph>{g, order, simulate(g, order, some_seconds{}, options)}, original, options);
+  return make_plan(candidate{g, order, simulate(g, order, some_seconds{}, options)}, original, options);
 }
 
 /// A graph, the same with copies and swaps, and a good plan of it.

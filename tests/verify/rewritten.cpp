@@ -63,11 +63,9 @@ namespace {
 
 roofline const device = roofline::h100_like();
 
-plan<graph> planned(candidate<graph> const& c, graph const& original) {
-  return make_plan(c, original, memory_options{});
-}
+plan planned(candidate const& c, graph const& original) { return make_plan(c, original, memory_options{}); }
 /// The plan is right, and so is what is read back from its file.
-void require_right(graph const& original, candidate<graph> const& c) {
+void require_right(graph const& original, candidate const& c) {
   auto const p = planned(c, original);
   auto const verdict = verify_plan(original, p, device);
   REQUIRE_MESSAGE(verdict.ok(), verdict.message());
@@ -94,7 +92,7 @@ TEST_CASE("plans of graphs after walks of rules, recomputation and swaps are rig
     random_stream draw(seed, 3);
     std::string path;
     for (int step = 0; step < 8; ++step) {
-      std::vector<mutation_of<stream_of<std::remove_const_t<decltype(moves)>, graph>>> all;
+      std::vector<mutation_of<stream_of<std::remove_const_t<decltype(moves)>>>> all;
       auto stream = moves(c);
       while (auto m = stream.next()) all.push_back(*m);
       if (all.empty()) break;
@@ -124,7 +122,7 @@ TEST_CASE("wrong rewrites are refused, before and behind right ones") {
     auto const original = seed % 2 ? aten_twin(known) : known;
     auto const c = judged_in_order(original, device);
     auto const sources = random_sources(original, seed);
-    auto const run = [&](candidate<graph> const& x) {
+    auto const run = [&](candidate const& x) {
       auto const g = by_meaning(x.graph, x.order);
       return run_plainly(g, given_order{}(g), sources, backend);
     };
@@ -164,8 +162,8 @@ namespace {
 
 /// One of the mutations that a mutator yields, drawn; nothing if it yields none, or cannot be applied.
 template <class M>
-std::optional<candidate<graph>> after_one_of(M const& moves, candidate<graph> const& c, random_stream& draw) {
-  std::vector<mutation_of<stream_of<M, graph>>> all;
+std::optional<candidate> after_one_of(M const& moves, candidate const& c, random_stream& draw) {
+  std::vector<mutation_of<stream_of<M>>> all;
   auto stream = moves(c);
   while (auto m = stream.next()) all.push_back(*m);
   if (all.empty()) return std::nullopt;
@@ -174,7 +172,7 @@ std::optional<candidate<graph>> after_one_of(M const& moves, candidate<graph> co
   return judged(std::move(e->graph), std::move(e->order), device);
 }
 /// The same of fissions, of which many do not go together.
-std::optional<candidate<graph>> after_a_fission(candidate<graph> const& c, random_stream& draw) {
+std::optional<candidate> after_a_fission(candidate const& c, random_stream& draw) {
   for (int tries = 0; tries < 12; ++tries)
     if (auto const f = random_fission_of_some(c, dimension_graph(c.graph), draw))
       if (auto e = f->apply(c)) return judged(std::move(e->graph), std::move(e->order), device);
@@ -253,7 +251,7 @@ TEST_CASE("a wrong rewrite that runs in parts is refused, and so is a right one 
       ++wrong_rule;
       continue;
     }
-    edited<graph> const cut{c->graph, c->order};
+    edited const cut{c->graph, c->order};
     each_mistake(cut, draw, 6, [&](graph const& g, schedule const& order, std::string const& what) {
       CAPTURE(what);
       bool const ok = verify_plan(original, planned(judged(g, order, device), original), device).ok();
@@ -371,7 +369,7 @@ TEST_CASE("walks of rules over imported graphs are shown to compute the same") {
     auto const& original = file->program;
     auto const judge = [&](graph g, schedule s) {
       auto r = simulate(g, s, cost);
-      return candidate<graph>{std::move(g), std::move(s), std::move(r)};
+      return candidate{std::move(g), std::move(s), std::move(r)};
     };
     auto c = judge(original, file->order);
     std::size_t steps = 0;

@@ -292,7 +292,7 @@ graph planned_of(graph const& original, formula const& v) {
 verification verdict_of(graph const& original, graph const& g, std::uint64_t seed) {
   auto order = reverse_post_order{}(g);
   auto r = simulate(g, order, machine);
-  candidate<graph> const c{g, std::move(order), std::move(r)};
+  candidate const c{g, std::move(order), std::move(r)};
   return verify_plan(original, make_plan(c, original, memory_options{}), INT64_MAX, hash_key::of(seed));
 }
 

@@ -78,10 +78,7 @@ class block_replay {
   }
   void store(storage_id s) { to_.store(s); }
   void load(storage_id s) { to_.load(s); }
-  template <class G>
-  std::optional<edited<G>> finish() && {
-    return std::move(to_).template finish<G>();
-  }
+  std::optional<edited> finish() && { return std::move(to_).finish(); }
 
  private:
   void run(op_id o) {

@@ -3,7 +3,7 @@
 //
 //   neap::chain_solver const chain(graph, order, result, may_run_again, neap::use_gaps_for_blocks{});
 //   for (auto const& p : chain.front()) ...                 // budgets and times, from one run
-//   auto const e = chain.expand<neap::graph>(p.budget);     // an edited graph and its order
+//   auto const e = chain.expand(p.budget);     // an edited graph and its order
 //
 // A block's model is near the truth, not the truth: takeovers, and what several blocks share, are not in it. So budgets
 // are the solver's own: who wants a peak searches for the budget that gives it (blocks/solver_seeds.hpp).
@@ -109,8 +109,7 @@ class chain_solver {
   bytes_t slot_bytes() const { return slot_; }
 
   /// What the answer for a budget comes to. Nothing where it needs what cannot run again.
-  template <class G>
-  std::optional<edited<G>> expand(slots_t budget) const {
+  std::optional<edited> expand(slots_t budget) const {
     detail::block_replay to(g_, order_, may_run_again_, chain_, held_);
     std::vector<std::uint32_t> saved(chain_.blocks.size(), 0);
     for (auto const& step : rotor_->sequence(budget)) {
@@ -132,7 +131,7 @@ class chain_solver {
         case chain_step::loss: break;
       }
     }
-    return std::move(to).template finish<G>();
+    return std::move(to).finish();
   }
 
  private:

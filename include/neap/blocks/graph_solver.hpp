@@ -4,7 +4,7 @@
 //
 //   neap::graph_solver const blocks(graph, order, result, may_run_again, neap::use_gaps_for_blocks{});
 //   neap::option_gaps search(blocks.problem());
-//   if (auto const a = search.solve(peak, {.work = 50'000})) auto const e = blocks.expand<neap::graph>(*a);
+//   if (auto const a = search.solve(peak, {.work = 50'000})) auto const e = blocks.expand(*a);
 //
 // Two levels, as in HiRemate (ICML 2025): inside a block a solver of recomputation finds options, once for equal
 // blocks; above, whole blocks run, save and run again. The model counts a block's memory while it runs at its highest, and
@@ -116,8 +116,7 @@ class graph_solver {
   block_graph problem_at(double part) const;
 
   /// What an answer comes to. Nothing where it needs what cannot run again.
-  template <class G>
-  std::optional<edited<G>> expand(block_graph_answer const& a) const {
+  std::optional<edited> expand(block_graph_answer const& a) const {
     detail::block_replay to(g_, order_, may_run_again_, chain_, held_);
     std::vector<unsigned char> leaves(storages_.size(), 0);  // is stored when it is made for the first time
     for (auto const& s : a.steps)
@@ -153,7 +152,7 @@ class graph_solver {
         leaves[d] = 0;
       }
     }
-    return std::move(to).template finish<G>();
+    return std::move(to).finish();
   }
 
  private:

@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace neap { inline namespace v0 {
 
@@ -88,6 +89,19 @@ class cuda_backend {
   void use_attention(std::shared_ptr<cuda_attention_library> library) { attention_ = std::move(library); }
   cuda_attention_library* attention() const { return attention_.get(); }
 
+  /// Operators of one's own that graphs on this backend may have. Each has its kernel beside it,
+  /// void run(cuda_backend&, Op const&, kernel_arguments const&).
+  template <class... Op>
+  void add_operators() {
+    static_assert((has_kernel<cuda_backend, Op> && ...),
+                  "neap: the backend has no kernel for one of these operators: write  void run(neap::cuda_backend&, "
+                  "Op const&, neap::kernel_arguments const&)  in the operator's namespace");
+    (own_.push_back({&facets_of<Op>, detail::kernel_or_null<cuda_backend, Op>(), detail::scratch_or_null<Op>()}), ...);
+  }
+  /// The kernel of such an operator, and what it takes of the scratch memory; nullptr: none.
+  kernel_function<cuda_backend> own_kernel(operator_facets const& f) const { return own(f).kernel; }
+  detail::scratch_function own_scratch(operator_facets const& f) const { return own(f).scratch; }
+
   /// Runs kernel(block) for every block.id in [0, rows), after what was launched before. Returns at once. `row_work`:
   /// about how many indices a row has (0: unknown, taken as many). In .cu files, with neap/cuda/launch.cuh.
   template <class K>
@@ -103,7 +117,18 @@ class cuda_backend {
   struct stream_deleter {
     void operator()(cudaStream_t s) const { cudaStreamDestroy(s); }
   };
+  struct own_operator {
+    operator_facets const* facets;
+    kernel_function<cuda_backend> kernel;
+    detail::scratch_function scratch;
+  };
+  own_operator own(operator_facets const& f) const {
+    for (auto const& o : own_)
+      if (o.facets == &f) return o;
+    return {};
+  }
   cuda_device device_;
+  std::vector<own_operator> own_;
   using owned_stream = std::unique_ptr<CUstream_st, stream_deleter>;
   owned_stream stream_, to_host_stream_, to_device_stream_;
   cuda_device_memory scratch_;

@@ -51,7 +51,7 @@ class cuda_graph_device final : public graph_device {
     }
   }
 
-  std::unique_ptr<device_graph> place(plan<graph> p, std::vector<source_binding> const& sources,
+  std::unique_ptr<device_graph> place(plan p, std::vector<source_binding> const& sources,
                                       std::vector<std::size_t> const& carried) override;
   bool carries(tensor_type const& type) const override { return type.bytes() > small_resident_bytes; }
   void reserve_carried(bytes_t bytes) override;
@@ -93,10 +93,10 @@ class cuda_graph_device final : public graph_device {
 
 /// A graph, bound to what stays on the device of the arguments of some calls.
 class placed_cuda_graph final : public device_graph {
-  using runnable = executable<standard_operators, cuda_backend>;
+  using runnable = executable<cuda_backend>;
 
  public:
-  placed_cuda_graph(plan<graph> p, std::vector<source_binding> const& sources, std::vector<std::size_t> const& carried,
+  placed_cuda_graph(plan p, std::vector<source_binding> const& sources, std::vector<std::size_t> const& carried,
                     cuda_graph_device& in)
       : plan_(std::move(p)),
         in_(&in) {
@@ -222,7 +222,7 @@ class placed_cuda_graph final : public device_graph {
       if (g.role(g.record(g.storage(s.value)).first) != role::constant) s.storage = nullptr;
   }
 
-  plan<graph> plan_;
+  plan plan_;
   cuda_graph_device* in_;
   bytes_t arena_bytes_ = 0;
   std::vector<source> sources_;
@@ -230,7 +230,7 @@ class placed_cuda_graph final : public device_graph {
   bound_run* last_ = nullptr;
 };
 
-inline std::unique_ptr<device_graph> cuda_graph_device::place(plan<graph> p, std::vector<source_binding> const& sources,
+inline std::unique_ptr<device_graph> cuda_graph_device::place(plan p, std::vector<source_binding> const& sources,
                                                               std::vector<std::size_t> const& carried) {
   auto made = std::make_unique<placed_cuda_graph>(std::move(p), sources, carried, *this);
   grow(made->arena_bytes());

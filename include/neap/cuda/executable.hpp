@@ -31,18 +31,16 @@
 
 namespace neap { inline namespace v0 {
 
-template <class Ops>
-class executable<Ops, cuda_backend> : detail::launch_list<Ops, cuda_backend> {
-  using base = detail::launch_list<Ops, cuda_backend>;
+template <>
+class executable<cuda_backend> : detail::launch_list<cuda_backend> {
+  using base = detail::launch_list<cuda_backend>;
   using base::plan_, base::backend_, base::memory_, base::address_, base::launches_;
   using typename base::action, typename base::launch;
 
  public:
-  using typename base::graph_type;
-
   /// Throws neap::error as executables of the host do; in addition if the device has too little free memory (the message
   /// states how much there is, and a limit to plan within).
-  executable(plan<graph_type> p, std::span<source_binding const> sources, cuda_backend& backend,
+  executable(plan p, std::span<source_binding const> sources, cuda_backend& backend,
              execution_options const& options = {});
   executable(executable const&) = delete;
   executable& operator=(executable const&) = delete;
@@ -83,7 +81,7 @@ class executable<Ops, cuda_backend> : detail::launch_list<Ops, cuda_backend> {
     for (auto const& r : memory_of_step_->residents) come_back(r);
   }
 
-  plan<graph_type> const& planned() const { return plan_; }
+  plan const& planned() const { return plan_; }
   /// The end of the highest buffer or workspace that launches were given, in the plan's terms.
   bytes_t high_water_bytes() const { return high_water_; }
   /// On the device.
@@ -91,7 +89,7 @@ class executable<Ops, cuda_backend> : detail::launch_list<Ops, cuda_backend> {
   bytes_t arena_bytes() const { return plan_.arena_bytes - plan_.resident_bytes; }
   /// What was allocated on the device for this plan and all that share its memory, without the scratch of kernels.
   bytes_t device_bytes() const { return memory_of_step_->block->bytes(); }
-  bytes_t room(plan<graph_type> const&) const {
+  bytes_t room(plan const&) const {
     bytes_t small = 0;  // of this plan, which another may have a second time, as its own
     for (auto const& f : memory_of_step_->fed) small += f.bytes;
     return plan_.arena_bytes + std::max<bytes_t>(spare_bytes_ - small, 0);
@@ -194,9 +192,8 @@ class executable<Ops, cuda_backend> : detail::launch_list<Ops, cuda_backend> {
   std::size_t steps_ = 0;
 };
 
-template <class Ops>
-executable<Ops, cuda_backend>::executable(plan<graph_type> p, std::span<source_binding const> sources,
-                                          cuda_backend& backend, execution_options const& options)
+inline executable<cuda_backend>::executable(plan p, std::span<source_binding const> sources, cuda_backend& backend,
+                                            execution_options const& options)
     : base(std::move(p), backend),
       uses_graph_(options.graph && !options.step_seconds && !options.step_spans),
       owns_memory_(!options.device_memory),
@@ -233,8 +230,7 @@ executable<Ops, cuda_backend>::executable(plan<graph_type> p, std::span<source_b
 
 // Gives every storage of the plan its address. Residents come in the order of the header's picture; the first plan's are
 // where they are for plans of all sizes, and what another plan has in addition is copied in as its inputs are.
-template <class Ops>
-void executable<Ops, cuda_backend>::place(std::span<source_binding const> sources) {
+inline void executable<cuda_backend>::place(std::span<source_binding const> sources) {
   auto const& g = plan_.graph;
   auto const device = backend_->device().number;
   table<storage_id, source_binding const*> binding(g.storage_count(), nullptr);
@@ -327,14 +323,12 @@ void executable<Ops, cuda_backend>::place(std::span<source_binding const> source
   }
 }
 
-template <class Ops>
-void executable<Ops, cuda_backend>::allocate(bytes_t bytes, bytes_t scratch) {
+inline void executable<cuda_backend>::allocate(bytes_t bytes, bytes_t scratch) {
   require_memory(bytes, scratch - std::min(scratch, backend_->scratch_bytes()));
   memory_of_step_->block = std::make_shared<cuda_device_memory>(bytes, "a plan");
 }
 
-template <class Ops>
-void executable<Ops, cuda_backend>::require_memory(bytes_t bytes, bytes_t scratch) const {
+inline void executable<cuda_backend>::require_memory(bytes_t bytes, bytes_t scratch) const {
   std::size_t free = 0, total = 0;
   check_cuda(cudaMemGetInfo(&free, &total), "free memory");
   auto const there = static_cast<bytes_t>(free);
@@ -349,8 +343,7 @@ void executable<Ops, cuda_backend>::require_memory(bytes_t bytes, bytes_t scratc
   throw_error({what});
 }
 
-template <class Ops>
-bytes_t executable<Ops, cuda_backend>::scratch_bytes() const {
+inline bytes_t executable<cuda_backend>::scratch_bytes() const {
   bytes_t most = 0;
   auto const& g = plan_.graph;
   plain_vector<tensor_layout> layouts;
@@ -360,14 +353,13 @@ bytes_t executable<Ops, cuda_backend>::scratch_bytes() const {
     for (auto v : g.outputs(s.op)) layouts.push_back(g.layout(v));
     auto const all = span_of(std::as_const(layouts));
     auto const inputs = g.inputs(s.op).size();
-    most = std::max(most, detail::scratch_bytes<Ops>(*backend_, g, s.op, {all.first(inputs), all.subspan(inputs)}));
+    most = std::max(most, detail::scratch_bytes(*backend_, g, s.op, {all.first(inputs), all.subspan(inputs)}));
   }
   return most;
 }
 
 // What a step writes of the host's residents, and small kept values, are copied out together after each step.
-template <class Ops>
-void executable<Ops, cuda_backend>::find_copies() {
+inline void executable<cuda_backend>::find_copies() {
   auto const& g = plan_.graph;
   auto const add = [&](storage_id s, bytes_t bytes, std::size_t of) {
     auto const from = address_[s];
@@ -398,8 +390,7 @@ void executable<Ops, cuda_backend>::find_copies() {
 
 // Neighbouring updates by one kind of optimizer, views between them included, that wait for no transfer and of which none
 // touches bytes that another one writes: one launch. Steps that are timed have a launch each.
-template <class Ops>
-void executable<Ops, cuda_backend>::find_updates() {
+inline void executable<cuda_backend>::find_updates() {
   auto const& g = plan_.graph;
   auto const n = static_cast<std::uint32_t>(launches_.size());
   updates_until_.assign(n, 0);
@@ -445,8 +436,7 @@ void executable<Ops, cuda_backend>::find_updates() {
   }
 }
 
-template <class Ops>
-void executable<Ops, cuda_backend>::operator()() {
+inline void executable<cuda_backend>::operator()() {
   auto const stream = backend_->stream();
   for (auto const& x : staged_)
     if (!x.model && !x.host && x.bytes > 0) throw_error({"executable: an input is bound to no memory"});
@@ -474,8 +464,7 @@ void executable<Ops, cuda_backend>::operator()() {
 }
 
 // Residents to the device, and all that is copied in with the batch to pinned memory.
-template <class Ops>
-void executable<Ops, cuda_backend>::stage(cudaStream_t stream) {
+inline void executable<cuda_backend>::stage(cudaStream_t stream) {
   std::size_t moved = 0;
   for (auto const& r : residents_) moved += r.there->move_here(*r.storage, r.there, stream);
   for (auto const& x : staged_)
@@ -484,8 +473,7 @@ void executable<Ops, cuda_backend>::stage(cudaStream_t stream) {
     std::memcpy(last_copied_back_.data(), staging_.data(), static_cast<std::size_t>(staging_bytes_));
 }
 
-template <class Ops>
-void executable<Ops, cuda_backend>::capture(cudaStream_t stream) {
+inline void executable<cuda_backend>::capture(cudaStream_t stream) {
   captured_.reset();
   capturing_ = true;
   try {
@@ -498,8 +486,7 @@ void executable<Ops, cuda_backend>::capture(cudaStream_t stream) {
   captured_scratch_ = backend_->scratch(0);
 }
 
-template <class Ops>
-void executable<Ops, cuda_backend>::fail(error const& e) {
+inline void executable<cuda_backend>::fail(error const& e) {
   auto outcome = cudaSuccess;
   for (auto s : {backend_->to_host_stream(), backend_->to_device_stream(), backend_->stream()})
     if (auto const o = cudaStreamSynchronize(s); o != cudaSuccess) outcome = o;
@@ -512,8 +499,7 @@ void executable<Ops, cuda_backend>::fail(error const& e) {
 }
 
 // What was last copied back is the model's, small residents of that time included.
-template <class Ops>
-void executable<Ops, cuda_backend>::lose(cudaError_t outcome) {
+inline void executable<cuda_backend>::lose(cudaError_t outcome) {
   for (auto const& r : residents_)
     if (r.storage->elsewhere() == r.there) r.storage->come_back();
   for (auto const& x : staged_)
@@ -526,8 +512,7 @@ void executable<Ops, cuda_backend>::lose(cudaError_t outcome) {
                "CUDA_LAUNCH_BLOCKING=1 show the operator)"});
 }
 
-template <class Ops>
-void executable<Ops, cuda_backend>::issue() {
+inline void executable<cuda_backend>::issue() {
   auto const stream = backend_->stream();
   auto const n = static_cast<std::uint32_t>(launches_.size());
   if (is_timed()) check_cuda(cudaEventRecord(origin_.get(), stream), "record of a time");
@@ -539,8 +524,7 @@ void executable<Ops, cuda_backend>::issue() {
     copy_bytes(returned_memory_.data() + c.offset, c.device, c.bytes, cudaMemcpyDeviceToHost, stream);
 }
 
-template <class Ops>
-void executable<Ops, cuda_backend>::issue(std::uint32_t i, cudaStream_t stream) {
+inline void executable<cuda_backend>::issue(std::uint32_t i, cudaStream_t stream) {
   auto const& l = launches_[i];
   if (l.what != action::view) high_water_ = std::max(high_water_, l.top);
   if (l.what == action::compute || l.what == action::view) {
@@ -570,8 +554,7 @@ void executable<Ops, cuda_backend>::issue(std::uint32_t i, cudaStream_t stream) 
   check_cuda(cudaEventRecord(ended_[i].get(), own), "record of a transfer's end");
 }
 
-template <class Ops>
-void executable<Ops, cuda_backend>::issue_updates(std::uint32_t i) {
+inline void executable<cuda_backend>::issue_updates(std::uint32_t i) {
   std::span<tensor_ref const> const refs(base::refs_);
   calls_.clear();
   for (std::uint32_t j = i; j < updates_until_[i]; ++j) {
@@ -588,8 +571,7 @@ void executable<Ops, cuda_backend>::issue_updates(std::uint32_t i) {
   if (capturing_) detail::require_valid_capture(backend_->stream());
 }
 
-template <class Ops>
-void executable<Ops, cuda_backend>::read_times() {
+inline void executable<cuda_backend>::read_times() {
   auto const between = [](detail::cuda_event const& from, detail::cuda_event const& to) {
     float milliseconds = 0;
     check_cuda(cudaEventElapsedTime(&milliseconds, from.get(), to.get()), "time of a step");
@@ -605,8 +587,7 @@ void executable<Ops, cuda_backend>::read_times() {
   }
 }
 
-template <class Ops>
-tensor_ref executable<Ops, cuda_backend>::value(value_id v) const {
+inline tensor_ref executable<cuda_backend>::value(value_id v) const {
   auto const& g = plan_.graph;
   auto const s = g.storage(v);
   auto const at = [&](std::byte const* p) { return tensor_ref::place(const_cast<std::byte*>(p), g.layout(v)); };

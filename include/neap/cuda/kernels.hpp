@@ -25,23 +25,12 @@ struct standard_kernels_on<cuda_backend> {
   static std::span<kernel_function<cuda_backend> const> rows() { return standard_cuda_kernels(); }
 };
 
-/// What an op of a graph over Ops takes of the backend's scratch memory.
-template <class Ops>
-bytes_t scratch_bytes(cuda_backend& b, op_graph const& g, op_id o, work_context const& c) {
-  scratch_function f = nullptr;
-  if (int const row = g.facets(o).standard_row; row >= 0) {
-    f = standard_cuda_scratch()[static_cast<std::size_t>(row)];
-  } else {
-    constexpr auto own = []<class... Op>(type_list<Op...>) {
-      auto const row_of = []<class O>(std::type_identity<O>) -> scratch_function {
-        if constexpr (is_standard<O>) return nullptr;
-        else return scratch_or_null<O>();
-      };
-      return std::array<scratch_function, sizeof...(Op)>{row_of(std::type_identity<Op>{})...};
-    }(typename Ops::list{});
-    if (g.record(o).kind < own.size()) f = own[g.record(o).kind];
-  }
-  return f ? f(b, g.attributes(o), c) : 0;
+/// What an op takes of the backend's scratch memory.
+inline bytes_t scratch_bytes(cuda_backend& b, op_graph const& g, op_id o, work_context const& c) {
+  auto const& f = g.facets(o);
+  auto const bytes =
+      f.standard_row >= 0 ? standard_cuda_scratch()[static_cast<std::size_t>(f.standard_row)] : b.own_scratch(f);
+  return bytes ? bytes(b, g.attributes(o), c) : 0;
 }
 
 }}}  // namespace neap::v0::detail

@@ -96,10 +96,9 @@ inline link_rates measure_link(cuda_backend& backend, bytes_t bytes = bytes_t{64
 
 /// The time of one op on the device, in seconds, between two events: the median of rounds. As measure_op of the host
 /// (execute/measure.hpp).
-template <class Ops>
-std::optional<seconds_t> measure_op(basic_graph<Ops> const& g, op_id o, cuda_backend& backend,
-                                    measure_options const& options = {}) {
-  auto const kernel = detail::kernel_in<cuda_backend, Ops>(g, o);
+inline std::optional<seconds_t> measure_op(op_graph const& g, op_id o, cuda_backend& backend,
+                                           measure_options const& options = {}) {
+  auto const kernel = detail::kernel_on(backend, g.facets(o));
   if (!kernel || flow::is_view(g, o)) return std::nullopt;
   check_cuda(cudaSetDevice(backend.device().number), "choice of a device");
   plain_vector<tensor_layout> layouts;
@@ -136,7 +135,7 @@ std::optional<seconds_t> measure_op(basic_graph<Ops> const& g, op_id o, cuda_bac
   work_context const context{all.first(in.size()), all.subspan(in.size())};
   auto const& f = g.facets(o);
   cuda_device_memory const workspace(f.workspace ? f.workspace(g.attributes(o), context) : 0, "a measurement");
-  backend.reserve_scratch(detail::scratch_bytes<Ops>(backend, g, o, context));
+  backend.reserve_scratch(detail::scratch_bytes(backend, g, o, context));
   auto const begin = detail::make_cuda_event(true), end = detail::make_cuda_event(true);
   auto const r = span_of(refs);
   std::vector<seconds_t> times;

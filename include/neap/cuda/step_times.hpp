@@ -90,14 +90,14 @@ struct step_report {
 
 /// Runs the step `rounds` times as one graph and as often op by op, each after one run that does not count. It trains the
 /// step's model: give it one for that. Throws neap::error as a trainer does.
-template <class Ops, class Sample>
-step_report measure_step(training_program<Ops> const& step, plan<basic_graph<Ops>> const& p, cuda_backend& device,
-                         Sample const& batch, int rounds = 7) {
+template <class Sample>
+step_report measure_step(training_program const& step, plan const& p, cuda_backend& device, Sample const& batch,
+                         int rounds = 7) {
   if (rounds < 1) throw_error({"measure_step: at least 1 round is needed, got ", rounds});
   step_report r;
   r.simulated = simulated_times(p);
   {
-    trainer<Ops, cuda_backend> run(step, p, device);
+    trainer<cuda_backend> run(step, p, device);
     auto const begin = detail::make_cuda_event(true), end = detail::make_cuda_event(true);
     std::vector<seconds_t> all;
     for (int round = 0; round <= rounds; ++round) {
@@ -110,7 +110,7 @@ step_report measure_step(training_program<Ops> const& step, plan<basic_graph<Ops
     r.captured = detail::median(all);
   }
   std::vector<step_span> spans;
-  trainer<Ops, cuda_backend> run(step, p, device, {.step_spans = &spans});
+  trainer<cuda_backend> run(step, p, device, {.step_spans = &spans});
   std::vector<step_times> all;
   for (int round = 0; round <= rounds; ++round) {
     run(batch);

@@ -31,7 +31,7 @@ namespace neap { inline namespace v0 { namespace detail {
 template <class Plan = void, class Backend = void, class... Rest>
 constexpr bool refuse_run() {
   using plan_t = std::remove_cvref_t<Plan>;
-  constexpr bool is_answer = requires(plan_t& found) { found.placed; }, is_right = is_instance<plan_t, plan>;
+  constexpr bool is_answer = requires(plan_t& found) { found.placed; }, is_right = std::is_same_v<plan_t, plan>;
   static_assert(!is_answer, "neap: this is the answer of a search: give the plan in it, found.placed");
   static_assert(
       is_answer || is_right,
@@ -47,10 +47,10 @@ constexpr bool refuse_run() {
 bool lies_in(std::span<std::byte const> memory, void const* p);
 
 /// A program traced for one sample and planned, with its inputs and kept values in the plan's terms.
-template <class Program, class Ops, class Backend>
+template <class Program, class Backend>
 class bound_program {
  public:
-  bound_program(Program p, plan<basic_graph<Ops>> const& planned, Backend& backend, execution_options const& options,
+  bound_program(Program p, plan const& planned, Backend& backend, execution_options const& options,
                 std::source_location at);
 
   /// Where a kept value of the program is after a run.
@@ -85,7 +85,7 @@ class bound_program {
   std::vector<tensor_type> types;
   bool stays = false;           // it was given, not planned here
   std::uint64_t last_used = 0;  // a count of uses
-  std::unique_ptr<executable<Ops, Backend>> run;
+  std::unique_ptr<executable<Backend>> run;
 
  private:
   static constexpr bool on_host = Backend::addresses_host_memory;
@@ -103,9 +103,9 @@ class bound_program {
   }
 };
 
-template <class Program, class Ops, class Backend>
-bound_program<Program, Ops, Backend>::bound_program(Program p, plan<basic_graph<Ops>> const& planned, Backend& backend,
-                                                    execution_options const& options, std::source_location at)
+template <class Program, class Backend>
+bound_program<Program, Backend>::bound_program(Program p, plan const& planned, Backend& backend,
+                                               execution_options const& options, std::source_location at)
     : step(std::move(p)) {
   if (planned.original != step.program.digest())
     throw_error(
@@ -129,16 +129,16 @@ bound_program<Program, Ops, Backend>::bound_program(Program p, plan<basic_graph<
         std::any_of(g.kept().begin(), g.kept().end(), [&](value_id kept) { return g.storage(kept) == g.storage(v); }));
     if (output_aliases_input_.back()) held_.resize(step.inputs.size());
   }
-  with_place(at, [&] { run = std::make_unique<executable<Ops, Backend>>(planned, bindings, backend, options); });
+  with_place(at, [&] { run = std::make_unique<executable<Backend>>(planned, bindings, backend, options); });
 }
 
 /// Runs a program on batches. `Program` has program, residents, inputs and recipe.
-template <class Program, class Ops, class Backend>
+template <class Program, class Backend>
 class batch_runner {
  public:
-  using bound = bound_program<Program, Ops, Backend>;
+  using bound = bound_program<Program, Backend>;
 
-  batch_runner(Program const& step, plan<basic_graph<Ops>> const& p, Backend& backend, execution_options const& options,
+  batch_runner(Program const& step, plan const& p, Backend& backend, execution_options const& options,
                std::string_view who, std::source_location at);
 
   /// A call under way, until it is destroyed.
@@ -173,7 +173,7 @@ class batch_runner {
     for (auto const& s : sizes_) s->run->sync();
   }
   /// Takes a plan for another size.
-  void add(Program const& step, plan<basic_graph<Ops>> const& p, std::source_location at);
+  void add(Program const& step, plan const& p, std::source_location at);
 
   bound& first() { return *sizes_.front(); }
   bound const& first() const { return *sizes_.front(); }
@@ -194,7 +194,7 @@ class batch_runner {
     return k;
   }
   /// The arena and what is resident.
-  bytes_t room(plan<basic_graph<Ops>> const& p) const { return first().run->room(p); }
+  bytes_t room(plan const& p) const { return first().run->room(p); }
   std::string needed(bytes_t beside_resident) const {
     return std::to_string(beside_resident) + " bytes beside what is resident, and the arena has " +
            std::to_string(room(first().run->planned()) - first().run->planned().resident_bytes);
@@ -217,10 +217,10 @@ class batch_runner {
   std::vector<byte_block> copies_;  // of the batch's tensors that lie in the arena, by their numbers
 };
 
-template <class Program, class Ops, class Backend>
-batch_runner<Program, Ops, Backend>::batch_runner(Program const& step, plan<basic_graph<Ops>> const& p,
-                                                  Backend& backend, execution_options const& options,
-                                                  std::string_view who, std::source_location at)
+template <class Program, class Backend>
+batch_runner<Program, Backend>::batch_runner(Program const& step, plan const& p, Backend& backend,
+                                             execution_options const& options, std::string_view who,
+                                             std::source_location at)
     : backend_(&backend),
       options_(options),
       who_(who) {
@@ -228,8 +228,8 @@ batch_runner<Program, Ops, Backend>::batch_runner(Program const& step, plan<basi
   sizes_.front()->run->share_memory(options_);
 }
 
-template <class Program, class Ops, class Backend>
-auto batch_runner<Program, Ops, Backend>::bind(sample_ref batch, std::source_location at) -> bound& {
+template <class Program, class Backend>
+auto batch_runner<Program, Backend>::bind(sample_ref batch, std::source_location at) -> bound& {
   if (auto const* r = first().moved_away())
     refuse(at, "the model has \"" + r->name +
                    "\" in other memory than the plan was bound to, by std::move, by a temporary that was assigned, or "
@@ -252,9 +252,8 @@ auto batch_runner<Program, Ops, Backend>::bind(sample_ref batch, std::source_loc
   return b;
 }
 
-template <class Program, class Ops, class Backend>
-void batch_runner<Program, Ops, Backend>::add(Program const& step, plan<basic_graph<Ops>> const& p,
-                                              std::source_location at) {
+template <class Program, class Backend>
+void batch_runner<Program, Backend>::add(Program const& step, plan const& p, std::source_location at) {
   if (p.arena_bytes > room(p))
     refuse(at, "the plan for this size needs " + needed(p.arena_bytes - p.resident_bytes) +
                    ": plan the largest batch first");
@@ -262,8 +261,8 @@ void batch_runner<Program, Ops, Backend>::add(Program const& step, plan<basic_gr
   sizes_.back()->stays = true;
 }
 
-template <class Program, class Ops, class Backend>
-void* batch_runner<Program, Ops, Backend>::copied(std::size_t k, tensor_ref const& x) {
+template <class Program, class Backend>
+void* batch_runner<Program, Backend>::copied(std::size_t k, tensor_ref const& x) {
   if (copies_.size() <= k) copies_.resize(k + 1);
   auto const bytes = static_cast<std::size_t>(x.count() * neap::size_of(x.element));
   if (copies_[k].bytes() < bytes) copies_[k] = byte_block(bytes, 64);
@@ -271,8 +270,8 @@ void* batch_runner<Program, Ops, Backend>::copied(std::size_t k, tensor_ref cons
   return copies_[k].data();
 }
 
-template <class Program, class Ops, class Backend>
-auto batch_runner<Program, Ops, Backend>::size_of(sample_ref batch, std::source_location at) -> bound& {
+template <class Program, class Backend>
+auto batch_runner<Program, Backend>::size_of(sample_ref batch, std::source_location at) -> bound& {
   if (auto const other = first().step.form.difference(batch); !other.empty()) refuse(at, other);
   auto const& sample = first().types;
   for (auto const& s : sizes_) {
@@ -308,9 +307,9 @@ auto batch_runner<Program, Ops, Backend>::size_of(sample_ref batch, std::source_
   return planned(std::move(step), at);
 }
 
-template <class Program, class Ops, class Backend>
-auto batch_runner<Program, Ops, Backend>::planned(Program step, std::source_location at) -> bound& {
-  std::optional<plan<basic_graph<Ops>>> p;
+template <class Program, class Backend>
+auto batch_runner<Program, Backend>::planned(Program step, std::source_location at) -> bound& {
+  std::optional<plan> p;
   for (auto const& s : sizes_) {  // programs of other sizes may have other ops: of one sample, of a shorter sequence
     auto q = plan_like(s->run->planned(), s->step.program, step.program);
     if (q && (!p || q->arena_bytes < p->arena_bytes)) p = std::move(q);
@@ -345,8 +344,8 @@ auto batch_runner<Program, Ops, Backend>::planned(Program step, std::source_loca
   return *sizes_.back();
 }
 
-template <class Program, class Ops, class Backend>
-void batch_runner<Program, Ops, Backend>::make_room() {
+template <class Program, class Backend>
+void batch_runner<Program, Backend>::make_room() {
   for (;;) {
     std::size_t planned = 0, oldest = 0;
     for (std::size_t i = 1; i < sizes_.size(); ++i) {

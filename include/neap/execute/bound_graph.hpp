@@ -33,10 +33,10 @@ class shared_arena {
 /// A planned graph at the beginning of a shared arena.
 class bound_graph {
  public:
-  using runnable = executable<standard_operators, host_backend>;
+  using runnable = executable<host_backend>;
 
   /// `sources` are read in each placement: their memory stays where it is, or is bound before each run.
-  bound_graph(plan<graph> p, std::vector<source_binding> sources, host_backend& backend, execution_options options,
+  bound_graph(plan p, std::vector<source_binding> sources, host_backend& backend, execution_options options,
               shared_arena& in)
       : sources_(std::move(sources)),
         backend_(&backend),
@@ -54,7 +54,7 @@ class bound_graph {
   runnable* operator->() { return &**this; }
 
  private:
-  void place(plan<graph> p) {
+  void place(plan p) {
     auto const memory = arena_->memory();
     auto options = options_;
     if (options.memory.empty() && !memory.empty()) options.memory = memory;

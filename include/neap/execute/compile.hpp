@@ -89,7 +89,7 @@ inline search_options of_path(search_options o, bytes_t original) {
 /// another follows from it, and a search takes place only where that does not fit.
 template <class Moves, class... Option>
 auto plan_with(Moves const& moves, Option const&... options) {
-  return [=](graph const& g, bytes_t original = 0, detail::planned_before const* like = nullptr) -> plan<graph> {
+  return [=](graph const& g, bytes_t original = 0, detail::planned_before const* like = nullptr) -> plan {
     auto const search = [&](auto const&... more) {
       return optimize(g, moves, detail::of_path(options, original)..., more...);
     };
@@ -268,9 +268,9 @@ class compiled_function : public detail::compiled_handle<detail::function_calls<
 
 namespace detail {
 template <class Plan>
-concept graph_planner = std::is_invocable_r_v<plan<graph>, Plan const&, graph const&> ||
-                        std::is_invocable_r_v<plan<graph>, Plan const&, graph const&, bytes_t> ||
-                        std::is_invocable_r_v<plan<graph>, Plan const&, graph const&, bytes_t, planned_before const*>;
+concept graph_planner = std::is_invocable_r_v<plan, Plan const&, graph const&> ||
+                        std::is_invocable_r_v<plan, Plan const&, graph const&, bytes_t> ||
+                        std::is_invocable_r_v<plan, Plan const&, graph const&, bytes_t, planned_before const*>;
 template <class F>
 constexpr void check_compiled() {
   static_assert(std::is_empty_v<F> || std::is_pointer_v<F> || is_instance<F, fixed_function>,
@@ -280,10 +280,10 @@ constexpr void check_compiled() {
 template <graph_planner Plan>
 compiled_base::planner planner_of(Plan how) {
   using like = planned_before const*;
-  if constexpr (std::is_invocable_r_v<plan<graph>, Plan const&, graph const&, bytes_t, like>) return how;
-  else if constexpr (std::is_invocable_r_v<plan<graph>, Plan const&, graph const&, bytes_t>)
-    return [how = std::move(how)](graph const& g, bytes_t original, like) { return plan<graph>(how(g, original)); };
-  else return [how = std::move(how)](graph const& g, bytes_t, like) { return plan<graph>(how(g)); };
+  if constexpr (std::is_invocable_r_v<plan, Plan const&, graph const&, bytes_t, like>) return how;
+  else if constexpr (std::is_invocable_r_v<plan, Plan const&, graph const&, bytes_t>)
+    return [how = std::move(how)](graph const& g, bytes_t original, like) { return plan(how(g, original)); };
+  else return [how = std::move(how)](graph const& g, bytes_t, like) { return plan(how(g)); };
 }
 }  // namespace detail
 

@@ -29,7 +29,7 @@ struct published_paths {
 /// A graph and its plan, after which graphs of other lengths are planned.
 struct planned_before {
   graph program;
-  plan<graph> planned;
+  plan planned;
 };
 /// What signatures share that differ in lengths alone (any_length).
 struct length_family {

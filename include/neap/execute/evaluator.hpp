@@ -22,18 +22,18 @@
 
 namespace neap { inline namespace v0 {
 
-template <class Ops, class Result>
+template <class Result>
 struct evaluation_program;
 
 namespace detail {
 
-template <class Ops, class Result>
+template <class Result>
 class evaluation_recipe {
  public:
   virtual ~evaluation_recipe() = default;
-  virtual evaluation_program<Ops, Result> for_sample(void const* sample, void const* type,
-                                                     evaluation_program<Ops, Result> const& like,
-                                                     std::source_location at) const = 0;
+  virtual evaluation_program<Result> for_sample(void const* sample, void const* type,
+                                                evaluation_program<Result> const& like,
+                                                std::source_location at) const = 0;
 };
 
 /// model(x) of one tensor, model(a, b...) of a pair or tuple.
@@ -65,26 +65,26 @@ struct plain_call {
 }  // namespace detail
 
 /// The program of one evaluation. `result` has the form of what the function gave; its tensors are filled in by runs.
-template <class Ops, class Result>
+template <class Result>
 struct evaluation_program {
   using result_type = Result;
-  basic_graph<Ops> program;
+  op_graph program;
   std::vector<resident> residents;
   std::vector<value_id> inputs, outputs;  // an output is nothing<value_id> where the function gave an empty tensor
   detail::sample_form form;               // what the sample was besides its tensors' types
   Result result;
-  std::shared_ptr<detail::evaluation_recipe<Ops, Result> const> recipe;
+  std::shared_ptr<detail::evaluation_recipe<Result> const> recipe;
 };
 
 namespace detail {
 
-template <class Ops, class Model, class Sample, class F>
+template <class Model, class Sample, class F>
 auto traced_evaluation(Model& model, Sample const& sample, F const& f, std::source_location at) {
   using result_type = std::remove_cvref_t<decltype(f(model, sample))>;
   caller_scope const here(at);
   evaluation const off;
-  evaluation_program<Ops, result_type> p;
-  tracer t(table_of<Ops>(), at);
+  evaluation_program<result_type> p;
+  tracer t(table_of<standard_operators>(), at);
   name_tensors(t, model_ref(model));
   auto const run = [&](tracer& in) -> result_type { return f(model, as_inputs(&in, sample)); };
   p.result = run(t);
@@ -95,23 +95,22 @@ auto traced_evaluation(Model& model, Sample const& sample, F const& f, std::sour
   p.inputs = t.inputs();
   p.form = sample_form(sample);
   p.residents = t.residents();
-  p.program = basic_graph<Ops>(t.finish());
-  require_no_memory(t, table_of<Ops>(), run, at);
+  p.program = t.finish();
+  require_no_memory(t, table_of<standard_operators>(), run, at);
   return p;
 }
 
-template <class Ops, class Result, class Model, class Sample, class F>
-class evaluation_recipe_of final : public evaluation_recipe<Ops, Result> {
+template <class Result, class Model, class Sample, class F>
+class evaluation_recipe_of final : public evaluation_recipe<Result> {
  public:
   evaluation_recipe_of(Model& model, F const& f) : model_(&model), f_(f) {}
-  evaluation_program<Ops, Result> for_sample(void const* sample, void const* type,
-                                             evaluation_program<Ops, Result> const&,
-                                             std::source_location at) const override {
+  evaluation_program<Result> for_sample(void const* sample, void const* type, evaluation_program<Result> const&,
+                                        std::source_location at) const override {
     if (type != &sample_type<Sample>)
       throw_error(context_access::place(at), {"evaluator: the batch is of another C++ type than the sample"});
     std::optional<precision_scope> scope;
     precision_.enter(scope);
-    return traced_evaluation<Ops>(*model_, *static_cast<Sample const*>(sample), f_, at);
+    return traced_evaluation(*model_, *static_cast<Sample const*>(sample), f_, at);
   }
 
  private:
@@ -124,13 +123,12 @@ class evaluation_recipe_of final : public evaluation_recipe<Ops, Result> {
 
 /// The program of f(model, sample), or of model(sample...), as in evaluation. The sample's types count, not its data. The
 /// model outlives the program and its evaluators. Throws neap::error with the user's place for mistakes in the model.
-template <class Ops = standard_operators, class Model, class Sample, class F = detail::plain_call>
+template <class Model, class Sample, class F = detail::plain_call>
 auto evaluation_step(Model& model, Sample const& sample, F const& f = {},
                      std::source_location at = std::source_location::current()) {
-  auto p = detail::traced_evaluation<Ops>(model, sample, f, at);
+  auto p = detail::traced_evaluation(model, sample, f, at);
   using result_type = typename decltype(p)::result_type;
-  using recipe =
-      detail::evaluation_recipe_of<Ops, result_type, Model, Sample, std::decay_t<F>>;  // a function's address
+  using recipe = detail::evaluation_recipe_of<result_type, Model, Sample, std::decay_t<F>>;  // a function's address
   p.recipe = std::make_shared<recipe>(model, f);
   return p;
 }
@@ -141,27 +139,27 @@ template <class Model, class Sample>
 struct call_result {
   using type = std::remove_cvref_t<decltype(plain_call{}(std::declval<Model&>(), std::declval<Sample const&>()))>;
 };
-template <class Ops, class Result, class Sample>
-struct call_result<evaluation_program<Ops, Result>, Sample> {};
-template <class Ops, class Result, class Sample>
-struct call_result<evaluation_program<Ops, Result> const, Sample> {};
+template <class Result, class Sample>
+struct call_result<evaluation_program<Result>, Sample> {};
+template <class Result, class Sample>
+struct call_result<evaluation_program<Result> const, Sample> {};
 }  // namespace detail
 
-template <class Ops, class Result, class Backend>
+template <class Result, class Backend>
 class evaluator {
-  using program_type = evaluation_program<Ops, Result>;
+  using program_type = evaluation_program<Result>;
 
  public:
   /// `p` is a plan of the step's program. Throws neap::error as executable does.
-  evaluator(program_type const& step, plan<basic_graph<Ops>> const& p, Backend& backend,
-            execution_options const& options = {}, std::source_location at = std::source_location::current())
+  evaluator(program_type const& step, plan const& p, Backend& backend, execution_options const& options = {},
+            std::source_location at = std::source_location::current())
       : runner_(step, p, backend, options, "evaluator", at) {}
   /// Traces the model's forward pass and plans it in the best order, without a search.
   template <class Model, class Sample>
     requires(!std::is_same_v<std::remove_cvref_t<Model>, program_type>)
   evaluator(Model& model, Sample const& sample, Backend& backend, execution_options const& options = {},
             std::source_location at = std::source_location::current())
-      : evaluator(evaluation_step<Ops>(model, sample, detail::plain_call{}, at), backend, options, at) {}
+      : evaluator(evaluation_step(model, sample, detail::plain_call{}, at), backend, options, at) {}
 
   /// What the function gives for a batch. Its tensors look at the evaluator's own memory: the next run overwrites them.
   template <class Sample>
@@ -189,7 +187,7 @@ class evaluator {
     auto const alone = runner_.begin_call(at);
     runner_.prepare(detail::sample_ref(sample), at);
   }
-  executable<Ops, Backend> const& program() const { return *runner_.first().run; }
+  executable<Backend> const& program() const { return *runner_.first().run; }
   /// How many sizes of batches are planned and kept: as trainer::size_count.
   std::size_t size_count() const { return runner_.sizes().size(); }
 
@@ -197,21 +195,18 @@ class evaluator {
   evaluator(program_type const& step, Backend& backend, execution_options const& options, std::source_location at)
       : evaluator(step, plan_in_order(step.program), backend, options, at) {}
 
-  detail::batch_runner<program_type, Ops, Backend> runner_;
+  detail::batch_runner<program_type, Backend> runner_;
 };
 
-template <class Ops, class Result, class Backend>
-evaluator(evaluation_program<Ops, Result> const&, plan<basic_graph<Ops>> const&, Backend&)
-    -> evaluator<Ops, Result, Backend>;
-template <class Ops, class Result, class Backend>
-evaluator(evaluation_program<Ops, Result> const&, plan<basic_graph<Ops>> const&, Backend&, execution_options)
-    -> evaluator<Ops, Result, Backend>;
+template <class Result, class Backend>
+evaluator(evaluation_program<Result> const&, plan const&, Backend&) -> evaluator<Result, Backend>;
+template <class Result, class Backend>
+evaluator(evaluation_program<Result> const&, plan const&, Backend&, execution_options) -> evaluator<Result, Backend>;
 template <class Model, class Sample, class Backend>
-evaluator(Model&, Sample const&, Backend&)
-    -> evaluator<standard_operators, typename detail::call_result<Model, Sample>::type, Backend>;
+evaluator(Model&, Sample const&, Backend&) -> evaluator<typename detail::call_result<Model, Sample>::type, Backend>;
 template <class Model, class Sample, class Backend>
 evaluator(Model&, Sample const&, Backend&, execution_options)
-    -> evaluator<standard_operators, typename detail::call_result<Model, Sample>::type, Backend>;
+    -> evaluator<typename detail::call_result<Model, Sample>::type, Backend>;
 
 namespace detail {
 template <class Step, class... More>
@@ -224,6 +219,6 @@ constexpr bool refuse_evaluator() {
 /// The compile-time error for a program with arguments that cannot run it.
 template <class... Other>
   requires(detail::refuse_evaluator<Other...>())
-evaluator(Other&&...) -> evaluator<standard_operators, tensor, host_backend>;
+evaluator(Other&&...) -> evaluator<tensor, host_backend>;
 
 }}  // namespace neap::v0

@@ -77,20 +77,17 @@ struct execution_options {
 };
 
 /// On the host, and on backends that compute in the host's memory. Executables of a GPU: cuda/executable.hpp.
-template <class Ops, class Backend>
-class executable : detail::launch_list<Ops, Backend> {
-  using base = detail::launch_list<Ops, Backend>;
+template <class Backend>
+class executable : detail::launch_list<Backend> {
+  using base = detail::launch_list<Backend>;
   using base::plan_, base::memory_, base::address_, base::launches_, base::refs_, base::fixups_, base::donated_;
   using typename base::action, typename base::launch;
 
  public:
-  using typename base::graph_type;
-
   /// Throws neap::error if a source that the graph reads is not bound (inputs may be bound later), an op has no kernel
   /// (opaque ones) or the host does not compute it in its type, the plan's alignment is not a multiple of the 64 bytes
   /// that kernels build on, memory or the spill file cannot be had. The backend outlives the executable.
-  executable(plan<graph_type> p, std::span<source_binding const> sources, Backend& backend,
-             execution_options const& options = {});
+  executable(plan p, std::span<source_binding const> sources, Backend& backend, execution_options const& options = {});
   executable(executable const&) = delete;  // the launch list holds addresses
   executable& operator=(executable const&) = delete;
 
@@ -130,7 +127,7 @@ class executable : detail::launch_list<Ops, Backend> {
     return tensor_ref::place(address_[plan_.graph.storage(v)], plan_.graph.layout(v));
   }
 
-  plan<graph_type> const& planned() const { return plan_; }
+  plan const& planned() const { return plan_; }
   /// The end of the highest buffer or workspace that the launches so far were given, in the plan's terms: from the
   /// first resident's byte. After a step it is the plan's arena_bytes.
   bytes_t high_water_bytes() const { return high_water_; }
@@ -138,7 +135,7 @@ class executable : detail::launch_list<Ops, Backend> {
   std::byte* arena_data() const { return memory_; }
   bytes_t arena_bytes() const { return plan_.arena_bytes - plan_.resident_bytes; }
   /// The largest arena_bytes that a plan for another size may have to run in this one's memory.
-  bytes_t room(plan<graph_type> const& other) const { return other.resident_bytes + memory_bytes_; }
+  bytes_t room(plan const& other) const { return other.resident_bytes + memory_bytes_; }
   /// Lets another executable use this one's memory.
   void share_memory(execution_options& other) const {
     other.memory = {memory_, static_cast<std::size_t>(memory_bytes_)};
@@ -198,9 +195,9 @@ class executable : detail::launch_list<Ops, Backend> {
   std::size_t steps_ = 0;
 };
 
-template <class Ops, class Backend>
-executable<Ops, Backend>::executable(plan<graph_type> p, std::span<source_binding const> sources, Backend& backend,
-                                     execution_options const& options)
+template <class Backend>
+executable<Backend>::executable(plan p, std::span<source_binding const> sources, Backend& backend,
+                                execution_options const& options)
     : base(std::move(p), backend),
       memory_bytes_(options.memory.empty() ? std::max(plan_.arena_bytes, options.sizes.limit) - plan_.resident_bytes
                                            : static_cast<bytes_t>(options.memory.size())),
@@ -225,8 +222,8 @@ executable<Ops, Backend>::executable(plan<graph_type> p, std::span<source_bindin
 
 // Residents that are updated before the last transfer has ended are saved first, so that a failing disk leaves the
 // weights of the last finished step.
-template <class Ops, class Backend>
-void executable<Ops, Backend>::prepare_transfers(execution_options const& options) {
+template <class Backend>
+void executable<Backend>::prepare_transfers(execution_options const& options) {
   auto const& g = plan_.graph;
   auto const n = static_cast<std::uint32_t>(plan_.steps.size());
   auto slots = base::slots_;
@@ -247,8 +244,8 @@ void executable<Ops, Backend>::prepare_transfers(execution_options const& option
                                         journal_.size());
 }
 
-template <class Ops, class Backend>
-void executable<Ops, Backend>::run_with_transfers() {
+template <class Backend>
+void executable<Backend>::run_with_transfers() {
   std::size_t journaled = 0;
   try {
     for (auto& j : journal_) j.saved = spill_->save(j.slot, address_[j.storage]);
@@ -274,6 +271,6 @@ void executable<Ops, Backend>::run_with_transfers() {
   }
 }
 
-NEAP_INSTANTIATE_ONCE(class executable<standard_operators, host_backend>);
+NEAP_INSTANTIATE_ONCE(class executable<host_backend>);
 
 }}  // namespace neap::v0

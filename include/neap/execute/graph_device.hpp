@@ -54,7 +54,7 @@ class graph_device {
 
   /// Places the plan in the arena, which grows where it has to. Sources are values of the plan: those with a storage or
   /// memory are bound to it, others before each run. `carried`: the numbers of sources that are bound to carried values.
-  virtual std::unique_ptr<device_graph> place(plan<graph> p, std::vector<source_binding> const& sources,
+  virtual std::unique_ptr<device_graph> place(plan p, std::vector<source_binding> const& sources,
                                               std::vector<std::size_t> const& carried) = 0;
   /// Whether a value of this type is carried on the device: smaller ones are copied with other small ones.
   virtual bool carries(tensor_type const& type) const = 0;

@@ -1,11 +1,11 @@
-// A backend that lacks a kernel for an operator of the set does not compile, and the message names the operator.
+// Kernels of operators on a backend. A backend that lacks one for an operator of its set does not compile, and the message
+// names the operator.
 #pragma once
 
 #include <neap/ir/opaque.hpp>
 #include <neap/ir/operators/transfer.hpp>
 #include <neap/model/kernels.hpp>
 
-#include <array>
 #include <span>
 #include <type_traits>
 
@@ -30,47 +30,39 @@ concept has_standard_kernels = requires { standard_kernels_on<Backend>::rows(); 
 template <class Backend, class Op>
 struct kernel_check {
   static_assert(
-      runs_without_kernel<Op> ||
-          (is_standard<Op> && (std::is_same_v<Backend, host_backend> || has_standard_kernels<Backend>)) ||
-          has_kernel<Backend, Op>,
-      "neap: the backend has no kernel for an operator of the set (it is the Op of kernel_check<Backend, Op>): "
+      runs_without_kernel<Op> || has_kernel<Backend, Op>,
+      "neap: the backend has no kernel for an operator of its set (it is the Op of kernel_check<Backend, Op>): "
       "write  void run(Backend&, Op const&, neap::kernel_arguments const&)  in the operator's namespace");
   static constexpr bool ok = true;
 };
-template <class Backend, class List>
-struct kernel_checks;
-template <class Backend, class... Op>
-struct kernel_checks<Backend, type_list<Op...>> {
-  static constexpr bool ok = (kernel_check<Backend, Op>::ok && ...);
+
+/// The operators that a backend of one's own has kernels of: those of its set  Backend::operators.
+template <class Backend>
+struct operators_on {
+  using list = standard_operators::list;
+};
+template <class Backend>
+  requires requires { typename Backend::operators; }
+struct operators_on<Backend> {
+  using list = typename Backend::operators::list;
 };
 
-/// Kernels of a set's own operators; nullptr for standard ones.
-template <class Backend, class List>
-struct own_kernel_rows;
 template <class Backend, class... Op>
-struct own_kernel_rows<Backend, type_list<Op...>> {
-  template <class O>
-  static constexpr kernel_function<Backend> row() {
-    if constexpr (is_standard<O>) return nullptr;
-    else return kernel_or_null<Backend, O>();
-  }
-  static constexpr std::array<kernel_function<Backend>, sizeof...(Op)> rows{row<Op>()...};
-};
+kernel_function<Backend> kernel_among(operator_facets const& f, type_list<Op...>) {
+  static_assert((kernel_check<Backend, Op>::ok && ...));
+  kernel_function<Backend> found = nullptr;
+  ((&facets_of<Op> == &f ? (found = kernel_or_null<Backend, Op>(), true) : false) || ...);
+  return found;
+}
 
-/// The kernel of an op of a graph over Ops; nullptr if there is none. On the host operators need not be in the set.
-template <class Backend, class Ops>
-kernel_function<Backend> kernel_in(op_graph const& g, op_id o) {
-  if constexpr (std::is_same_v<Backend, host_backend>) {
-    return host_kernel(g.facets(o));
-  } else if constexpr (has_standard_kernels<Backend>) {
-    if (int const row = g.facets(o).standard_row; row >= 0)
-      return standard_kernels_on<Backend>::rows()[static_cast<std::size_t>(row)];
-    auto const& own = own_kernel_rows<Backend, typename Ops::list>::rows;
-    return g.record(o).kind < own.size() ? own[g.record(o).kind] : nullptr;
-  } else {
-    auto const rows = kernel_table<Backend, Ops>();
-    return g.record(o).kind < rows.size() ? rows[g.record(o).kind] : nullptr;
-  }
+/// The kernel of an operator on a backend; nullptr if there is none. On the host, operators have their kernels with them.
+template <class Backend>
+kernel_function<Backend> kernel_on(Backend const& backend, operator_facets const& f) {
+  if constexpr (std::is_same_v<Backend, host_backend>) return host_kernel(f);
+  else if constexpr (has_standard_kernels<Backend>)
+    return f.standard_row >= 0 ? standard_kernels_on<Backend>::rows()[static_cast<std::size_t>(f.standard_row)]
+                               : backend.own_kernel(f);
+  else return kernel_among<Backend>(f, typename operators_on<Backend>::list{});
 }
 
 }  // namespace detail

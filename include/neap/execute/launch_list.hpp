@@ -23,11 +23,9 @@
 
 namespace neap { inline namespace v0 { namespace detail {
 
-template <class Ops, class Backend>
+template <class Backend>
 class launch_list {
  public:
-  using graph_type = basic_graph<Ops>;
-
  protected:
   enum class action : std::uint8_t { compute, view, store, load };
   struct launch {
@@ -53,7 +51,7 @@ class launch_list {
   };
 
   /// Throws neap::error if the plan's alignment is not a multiple of the 64 bytes that kernels build on.
-  launch_list(plan<graph_type> p, Backend& backend)
+  launch_list(plan p, Backend& backend)
       : plan_(std::move(p)),
         backend_(&backend),
         address_(plan_.graph.storage_count(), nullptr) {
@@ -94,7 +92,7 @@ class launch_list {
     return g.storage(launches_[step].what == action::store ? g.inputs(o)[0] : g.output(o));
   }
 
-  plan<graph_type> plan_;
+  plan plan_;
   Backend* backend_;
   std::byte* memory_ = nullptr;
   table<storage_id, std::byte*> address_;
@@ -110,9 +108,8 @@ class launch_list {
   void add_ref(value_id v, op_id o);
 };
 
-template <class Ops, class Backend>
-void launch_list<Ops, Backend>::build() {
-  static_assert(kernel_checks<Backend, typename Ops::list>::ok);
+template <class Backend>
+void launch_list<Backend>::build() {
   auto const& g = plan_.graph;
   auto const n = static_cast<std::uint32_t>(plan_.steps.size());
   std::size_t refs = 0;
@@ -148,7 +145,7 @@ void launch_list<Ops, Backend>::build() {
     for (auto v : g.outputs(o)) all_views &= g.record(v).alias == alias_kind::view;
     if (all_views) continue;
     l.what = action::compute;
-    l.kernel = kernel_in<Backend, Ops>(g, o);
+    l.kernel = kernel_on(*backend_, g.facets(o));
     if (!l.kernel) {
       auto const* x = g.template as<op::opaque>(o);
       if (x) throw_error({"executable: ", g.text(x->target), " has no kernel: its meaning is not known"});
@@ -184,8 +181,8 @@ void launch_list<Ops, Backend>::build() {
   if (final_wait_ < plan_.waits.size()) last_wait_ = n;
 }
 
-template <class Ops, class Backend>
-void launch_list<Ops, Backend>::add_ref(value_id v, op_id o) {
+template <class Backend>
+void launch_list<Backend>::add_ref(value_id v, op_id o) {
   auto const& g = plan_.graph;
   auto const s = g.storage(v);
   std::byte* const at = address_[s];
@@ -199,6 +196,6 @@ void launch_list<Ops, Backend>::add_ref(value_id v, op_id o) {
   if (!at) refs_.back().data = nullptr;
 }
 
-NEAP_INSTANTIATE_ONCE(class launch_list<standard_operators, host_backend>);
+NEAP_INSTANTIATE_ONCE(class launch_list<host_backend>);
 
 }}}  // namespace neap::v0::detail

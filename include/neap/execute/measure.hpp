@@ -41,11 +41,10 @@ inline void fill_measured(std::byte* data, bytes_t bytes, tensor_type const& t) 
 /// The time of one op on a backend, in seconds; nothing for one without a kernel (transfers, opaque ones) and for views.
 /// Floating inputs are small numbers, whole ones are 0 or, where steps are counted, 1. Memory for the op's inputs and
 /// outputs is taken and given back.
-template <class Ops, class Backend>
-std::optional<seconds_t> measure_op(basic_graph<Ops> const& g, op_id o, Backend& backend,
-                                    measure_options const& options = {}) {
+template <class Backend>
+std::optional<seconds_t> measure_op(op_graph const& g, op_id o, Backend& backend, measure_options const& options = {}) {
   using clock = std::chrono::steady_clock;
-  auto const kernel = detail::kernel_in<Backend, Ops>(g, o);
+  auto const kernel = detail::kernel_on(backend, g.facets(o));
   if (!kernel || flow::is_view(g, o)) return std::nullopt;
   plain_vector<tensor_layout> layouts;
   plain_vector<tensor_ref> refs;
@@ -98,9 +97,8 @@ std::optional<seconds_t> measure_op(basic_graph<Ops> const& g, op_id o, Backend&
 }
 
 /// Measures the ops of `g` that `table` does not know; how many it measured.
-template <class Ops, class Backend>
-std::size_t measure(basic_graph<Ops> const& g, Backend& backend, cost_table& table,
-                    measure_options const& options = {}) {
+template <class Backend>
+std::size_t measure(op_graph const& g, Backend& backend, cost_table& table, measure_options const& options = {}) {
   std::size_t measured = 0;
   for (auto o : g.ops()) {
     if (flow::is_view(g, o) || table.find(cost_key(g, o))) continue;

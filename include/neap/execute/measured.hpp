@@ -106,8 +106,7 @@ class measured {
   explicit measured(Backend& backend, std::string folder = {})
       : measured(backend, detail::unmeasured_figures(backend), options{std::move(folder), {}}) {}
 
-  template <class Ops>
-  seconds_t operator()(basic_graph<Ops> const& g, op_id o) const {
+  seconds_t operator()(op_graph const& g, op_id o) const {
     if (flow::is_view(g, o)) return 0;
     auto const key = cost_key(g, o);
     if (auto const* t = state_->table.find(key)) return *t;
@@ -122,8 +121,8 @@ class measured {
   /// Measures the ops of a training step where they stand: the whole step runs some times in its own order, each op gets
   /// the median of all times of its kind. Trains the step's model: give it one for that. Nothing runs if every op is known,
   /// unless `again`. Whether it ran. Throws neap::error as a trainer does.
-  template <class Ops, class Sample>
-  bool whole(training_program<Ops> const& step, Sample const& batch, bool again = false) {
+  template <class Sample>
+  bool whole(training_program const& step, Sample const& batch, bool again = false) {
     auto const& g = step.program;
     bool known = true;
     for (auto o : g.ops()) known &= flow::is_view(g, o) || state_->table.find(cost_key(g, o)) != nullptr;
@@ -131,8 +130,8 @@ class measured {
     memory_options const plainly{.alignment = 64, .takeover = false};
     schedule const order = given_order{}(g);
     std::vector<seconds_t> seconds;
-    trainer<Ops, Backend> run(step, make_plan({g, order, simulate(g, order, no_cost{}, plainly)}, g, plainly),
-                              *state_->backend, {.step_seconds = &seconds});
+    trainer<Backend> run(step, make_plan({g, order, simulate(g, order, no_cost{}, plainly)}, g, plainly),
+                         *state_->backend, {.step_seconds = &seconds});
     std::vector<std::pair<digest, seconds_t>> all;
     auto const begin = std::chrono::steady_clock::now();
     for (int round = 0; round <= state_->how.rounds; ++round) {

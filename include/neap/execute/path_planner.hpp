@@ -25,7 +25,7 @@ class path_planner {
  public:
   /// Of a graph, the memory in its order of the largest graph of its path (0: it is the only one), and the plan of a
   /// graph that it equals but for lengths (null: none).
-  using planner = std::function<plan<graph>(graph const&, bytes_t, planned_before const*)>;
+  using planner = std::function<plan(graph const&, bytes_t, planned_before const*)>;
   /// What is thrown where a path has no plan.
   struct no_plan {
     std::string why;
@@ -52,7 +52,7 @@ class path_planner {
  private:
   struct stage_plan {
     captured_stage captured;
-    std::optional<plan<graph>> planned;  // none: no operators
+    std::optional<plan> planned;  // none: no operators
     std::vector<digest> ops;
   };
   /// Throws neap::error if a call took another path than the one that is kept for its guards.
@@ -63,11 +63,11 @@ class path_planner {
   /// `original`: 0, or the memory in its order of the largest graph of the path.
   stage_plan plan_of(captured_stage s, bytes_t original, length_family* family) const;
   /// A plan, after one of the same graph with other lengths where there is one. Throws what the planner throws.
-  plan<graph> planned(graph const& g, bytes_t original, length_family* family) const;
+  plan planned(graph const& g, bytes_t original, length_family* family) const;
   /// Places a stage, or again one that keeps more. Graphs do not run meanwhile.
   void place(planned_stage& to, stage_plan from);
   /// A plan on the device.
-  std::unique_ptr<device_graph> on_device(plan<graph> p, std::vector<source_binding> const& bindings,
+  std::unique_ptr<device_graph> on_device(plan p, std::vector<source_binding> const& bindings,
                                           captured_stage const& s) const;
 
   planner planner_;

@@ -33,14 +33,14 @@ struct rockmate_options {
 
 /// A training step, its plan, and what runs it. The model stays where it is, and lives as long as this; so does the
 /// backend.
-template <class Ops = standard_operators, class Backend = host_backend>
+template <class Backend = host_backend>
 class budgeted_trainer {
  public:
-  budgeted_trainer(training_program<Ops> step, optimized<basic_graph<Ops>> found, Backend& backend,
-                   execution_options const& options, std::source_location at)
-      : step_(std::make_unique<training_program<Ops>>(std::move(step))),
+  budgeted_trainer(training_program step, optimized found, Backend& backend, execution_options const& options,
+                   std::source_location at)
+      : step_(std::make_unique<training_program>(std::move(step))),
         found_(std::move(found)),
-        run_(std::make_unique<trainer<Ops, Backend>>(*step_, found_.placed, backend, options, at)) {}
+        run_(std::make_unique<trainer<Backend>>(*step_, found_.placed, backend, options, at)) {}
 
   /// One step on a batch; the loss before the update.
   template <class Sample>
@@ -48,15 +48,15 @@ class budgeted_trainer {
                     std::source_location at = std::source_location::current()) {
     return (*run_)(batch, settings, at);
   }
-  training_program<Ops> const& step() const { return *step_; }
+  training_program const& step() const { return *step_; }
   /// What the search found: peak, arena, latency, bound.
-  optimized<basic_graph<Ops>> const& found() const { return found_; }
-  trainer<Ops, Backend>& run() { return *run_; }
+  optimized const& found() const { return found_; }
+  trainer<Backend>& run() { return *run_; }
 
  private:
-  std::unique_ptr<training_program<Ops>> step_;
-  optimized<basic_graph<Ops>> found_;
-  std::unique_ptr<trainer<Ops, Backend>> run_;
+  std::unique_ptr<training_program> step_;
+  optimized found_;
+  std::unique_ptr<trainer<Backend>> run_;
 };
 
 /// Fails, with one line that says why, where no plan was found that fits the budget: bytes of all that the step has in
@@ -66,14 +66,12 @@ auto rockmate(Model& model, Sample const& sample, Loss const& loss, Optimizer co
               Backend& backend, rockmate_options const& options = {},
               std::source_location at = std::source_location::current()) {
   auto step = training_step(model, sample, loss, optimizer, options.training, at);
-  using graph_t = std::remove_cvref_t<decltype(step.program)>;
-  using ops_t = typename graph_t::operators;
-  using answer = result<budgeted_trainer<ops_t, Backend>>;
+  using answer = result<budgeted_trainer<Backend>>;
   auto search = options.search;
   search.set(budget).set(solver_seeds(options.solvers));
-  optimized<graph_t> found = optimize(step, rematerialize{} | truncate(24), search);
+  auto found = optimize(step, rematerialize{} | truncate(24), search);
   if (!found.fits) return answer(failure{"rockmate: " + found.why_not()});
-  return answer(budgeted_trainer<ops_t, Backend>(std::move(step), std::move(found), backend, options.execution, at));
+  return answer(budgeted_trainer<Backend>(std::move(step), std::move(found), backend, options.execution, at));
 }
 
 }}  // namespace neap::v0

@@ -24,13 +24,13 @@
 
 namespace neap { inline namespace v0 {
 
-template <class Ops = standard_operators, class Backend = host_backend>
+template <class Backend = host_backend>
 class trainer {
  public:
   /// `p` is a plan of the step's program. Throws neap::error as executable does. Memory of weights and states comes
   /// into being here, if it has not before. The model stays where it is, and lives as long as this.
-  trainer(training_program<Ops> const& step, plan<basic_graph<Ops>> const& p, Backend& backend,
-          execution_options const& options = {}, std::source_location at = std::source_location::current())
+  trainer(training_program const& step, plan const& p, Backend& backend, execution_options const& options = {},
+          std::source_location at = std::source_location::current())
       : runner_(step, p, backend, options, "trainer", at),
         last_(&runner_.first()) {
     for (auto const& r : step.residents)
@@ -71,8 +71,7 @@ class trainer {
   }
   /// Takes a plan for another size. Throws neap::error if the step is not one of the same model and states
   /// (training_options::state).
-  void add(training_program<Ops> const& step, plan<basic_graph<Ops>> const& p,
-           std::source_location at = std::source_location::current());
+  void add(training_program const& step, plan const& p, std::source_location at = std::source_location::current());
 
   /// The last step's outputs beside the loss. The tensor looks at the step's own memory: the next step overwrites it.
   /// (It may be a part of the next batch.)
@@ -88,16 +87,16 @@ class trainer {
   training_state& state() { return runner_.first().step.state; }
   training_state const& state() const { return runner_.first().step.state; }
   /// The training step that it was made of, as it was made.
-  training_program<Ops> const& step() const { return runner_.first().step; }
-  executable<Ops, Backend> const& program() const { return *runner_.first().run; }
+  training_program const& step() const { return runner_.first().step; }
+  executable<Backend> const& program() const { return *runner_.first().run; }
   /// How many sizes of batches are planned and kept, the first included: at most execution_options::sizes.kept beside
   /// it and those that were given by add().
   std::size_t size_count() const { return runner_.sizes().size(); }
   /// The program that ran last.
-  executable<Ops, Backend> const& last_program() const { return *last_->run; }
+  executable<Backend> const& last_program() const { return *last_->run; }
 
  private:
-  using runner = detail::batch_runner<training_program<Ops>, Ops, Backend>;
+  using runner = detail::batch_runner<training_program, Backend>;
 
   double run_step(detail::sample_ref batch, step_settings const& settings, std::source_location at);
 
@@ -107,9 +106,8 @@ class trainer {
   bool has_run_ = false;
 };
 
-template <class Ops, class Backend>
-double trainer<Ops, Backend>::run_step(detail::sample_ref batch, step_settings const& settings,
-                                       std::source_location at) {
+template <class Backend>
+double trainer<Backend>::run_step(detail::sample_ref batch, step_settings const& settings, std::source_location at) {
   auto const alone = runner_.begin_call(at);
   runner_.first().step.freezing.require_unchanged("trainer", at);
   detail::begin_training(trained_, state(), "trainer", at);
@@ -125,9 +123,8 @@ double trainer<Ops, Backend>::run_step(detail::sample_ref batch, step_settings c
   return detail::element_as<double>(l.data, l.element, 0);
 }
 
-template <class Ops, class Backend>
-void trainer<Ops, Backend>::add(training_program<Ops> const& step, plan<basic_graph<Ops>> const& p,
-                                std::source_location at) {
+template <class Backend>
+void trainer<Backend>::add(training_program const& step, plan const& p, std::source_location at) {
   auto const alone = runner_.begin_call(at);
   auto const& first = runner_.first().step;
   bool same = step.state.counter().storage() == first.state.counter().storage();
@@ -144,8 +141,8 @@ void trainer<Ops, Backend>::add(training_program<Ops> const& step, plan<basic_gr
   runner_.add(step, p, at);
 }
 
-template <class Ops, class Backend>
-tensor trainer<Ops, Backend>::output(std::string_view name, std::source_location at) const {
+template <class Backend>
+tensor trainer<Backend>::output(std::string_view name, std::source_location at) const {
   std::string known;
   for (auto const& o : last_->step.outputs) {
     if (o.name == name && !has_run_)
@@ -158,8 +155,8 @@ tensor trainer<Ops, Backend>::output(std::string_view name, std::source_location
                                           (known.empty() ? std::string() : "; it has " + known)});
 }
 
-template <class Ops, class Backend>
-tensor trainer<Ops, Backend>::gradient(std::string_view weight, std::source_location at) const {
+template <class Backend>
+tensor trainer<Backend>::gradient(std::string_view weight, std::source_location at) const {
   auto const& s = last_->step;
   auto const refuse = [&](std::string const& why) {
     throw_error(context_access::place(at), {"trainer: the gradient of \"", weight, "\" is not known: ", why});
@@ -177,36 +174,35 @@ tensor trainer<Ops, Backend>::gradient(std::string_view weight, std::source_loca
   return {};
 }
 
-template <class Ops, class Backend>
-void trainer<Ops, Backend>::sync(std::source_location at) {
+template <class Backend>
+void trainer<Backend>::sync(std::source_location at) {
   auto const alone = runner_.begin_call(at);
   detail::with_place(at, [&] { runner_.sync(); });
 }
 
-template <class Ops, class Backend>
-trainer(training_program<Ops> const&, plan<basic_graph<Ops>> const&, Backend&) -> trainer<Ops, Backend>;
-template <class Ops, class Backend>
-trainer(training_program<Ops> const&, plan<basic_graph<Ops>> const&, Backend&, execution_options)
-    -> trainer<Ops, Backend>;
+template <class Backend>
+trainer(training_program const&, plan const&, Backend&) -> trainer<Backend>;
+template <class Backend>
+trainer(training_program const&, plan const&, Backend&, execution_options) -> trainer<Backend>;
 
 namespace detail {
 template <class Step, class... More>
 constexpr bool refuse_trainer() {
   using step_t = std::remove_cvref_t<Step>;
-  static_assert(is_instance<step_t, training_program> || is_instance<step_t, trainer>,
+  static_assert(std::is_same_v<step_t, training_program> || is_instance<step_t, trainer>,
                 "neap: a trainer is made of a training step, a plan of it and a backend: "
                 "trainer run(step, found.placed, backend)");
-  if constexpr (is_instance<step_t, training_program>) return refuse_run<More...>();
+  if constexpr (std::is_same_v<step_t, training_program>) return refuse_run<More...>();
   return false;
 }
-NEAP_INSTANTIATE_ONCE(class bound_program<training_program<standard_operators>, standard_operators, host_backend>);
-NEAP_INSTANTIATE_ONCE(class batch_runner<training_program<standard_operators>, standard_operators, host_backend>);
+NEAP_INSTANTIATE_ONCE(class bound_program<training_program, host_backend>);
+NEAP_INSTANTIATE_ONCE(class batch_runner<training_program, host_backend>);
 }  // namespace detail
-NEAP_INSTANTIATE_ONCE(class trainer<standard_operators, host_backend>);
+NEAP_INSTANTIATE_ONCE(class trainer<host_backend>);
 
 /// The compile-time error for arguments that make no trainer.
 template <class... Other>
   requires(detail::refuse_trainer<Other...>())
-trainer(Other&&...) -> trainer<standard_operators, host_backend>;
+trainer(Other&&...) -> trainer<host_backend>;
 
 }}  // namespace neap::v0

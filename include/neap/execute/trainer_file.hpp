@@ -13,17 +13,16 @@
 namespace neap { inline namespace v0 {
 
 namespace detail {
-template <class Ops, class Backend>
-model_ref model_of(trainer<Ops, Backend> const& run) {
+template <class Backend>
+model_ref model_of(trainer<Backend> const& run) {
   if (!run.step().recipe) throw_error({"a trainer of a program that no model was traced for has no names to save"});
   return run.step().recipe->model();
 }
 }  // namespace detail
 
 /// save(model, state, path) of a trainer's model and state. Throws neap::error while a call of it is under way.
-template <class Ops, class Backend>
-[[nodiscard]] status save(trainer<Ops, Backend>& run, std::string const& path,
-                          safetensors_metadata const& metadata = {},
+template <class Backend>
+[[nodiscard]] status save(trainer<Backend>& run, std::string const& path, safetensors_metadata const& metadata = {},
                           std::source_location at = std::source_location::current()) {
   auto const alone = run.begin_call(at);
   return detail::save_training(detail::model_of(run), run.state(), path, metadata);
@@ -31,9 +30,8 @@ template <class Ops, class Backend>
 
 /// load(model, state, path) of a trainer's model and state: the trainer goes on with what is in the file.
 /// Throws neap::error while a call of it is under way.
-template <class Ops, class Backend>
-[[nodiscard]] result<load_report> load(trainer<Ops, Backend>& run, std::string const& path,
-                                       load_options const& options = {},
+template <class Backend>
+[[nodiscard]] result<load_report> load(trainer<Backend>& run, std::string const& path, load_options const& options = {},
                                        std::source_location at = std::source_location::current()) {
   auto const alone = run.begin_call(at);
   return detail::load_training(detail::model_of(run), run.state(), path, options);

@@ -24,7 +24,7 @@ namespace neap { inline namespace v0 { namespace io {
 
 /// A plan, how its graph file was read, and the limits of the search; negative: none.
 struct plan_file {
-  plan<graph> planned;
+  plan planned;
   int version = 4;
   std::string name;
   bool optimizer = false;

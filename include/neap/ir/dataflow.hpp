@@ -43,6 +43,7 @@
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
+#include <neap/ir/external.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/ir/opaque.hpp>
 #include <neap/ir/operators/transfer.hpp>
@@ -96,6 +97,7 @@ struct graph_traits<G> {
   static op_id producer(op_graph const& g, value_id v) { return g.producer(v); }
   /// All outputs are views: nothing is computed.
   static bool is_view(op_graph const& g, op_id o) {
+    if (auto const* x = g.as<op::external>(o)) return x->view;
     for (auto v : g.outputs(o))
       if (g.record(v).alias != alias_kind::view) return false;
     return !g.outputs(o).empty();
@@ -106,20 +108,29 @@ struct graph_traits<G> {
     for (auto v : g.outputs(o))
       if (g.record(v).alias == alias_kind::update) return false;
     if (auto const* x = g.as<op::opaque>(o)) return (x->pure || g.pins(o).has(pin::run_again)) && !x->placeholder;
+    if (auto const* x = g.as<op::external>(o)) return x->recomputable;
     return stream(g, o) == op_stream::compute && !g.as<op::wait>(o);
   }
-  static bool is_swappable(op_graph const& g, storage_id s) { return g.may_swap(s); }
+  static bool is_swappable(op_graph const& g, storage_id s) {
+    auto const v = g.record(s).first;
+    auto const maker = g.producer(v);
+    auto const* x = maker == nothing<op_id> ? nullptr : g.as<op::external>(maker);
+    return g.may_swap(s) && (!x || x->may_leave(index(v) - index(g.outputs(maker).front())));
+  }
   static bool takes_over(op_graph const& g, op_id o) {
-    auto const* x = g.as<op::opaque>(o);
-    return x ? x->pointwise : g.facets(o).is_elementwise(g.attributes(o));
+    if (auto const* x = g.as<op::opaque>(o)) return x->pointwise;
+    if (auto const* x = g.as<op::external>(o)) return x->takes_over != 0;
+    return g.facets(o).is_elementwise(g.attributes(o));
   }
   static bool may_take_over(op_graph const& g, op_id o, std::size_t input, std::size_t output) {
-    if (!takes_over(g, o)) return false;
     auto const v = g.outputs(o)[output], u = g.inputs(o)[input];
-    return g.record(v).alias == alias_kind::fresh && g.record(u).layout == g.record(v).layout &&
+    if (g.record(v).alias != alias_kind::fresh) return false;
+    if (auto const* x = g.as<op::external>(o)) return x->may_take_over(input, output);
+    return takes_over(g, o) && g.record(u).layout == g.record(v).layout &&
            g.bytes(g.storage(u)) == g.bytes(g.storage(v));
   }
   static bytes_t workspace(op_graph const& g, op_id o) {
+    if (auto const* x = g.as<op::external>(o)) return x->workspace_bytes;
     auto const& f = g.facets(o);
     return f.workspace ? with_layouts(g, o, [&](work_context const& c) { return f.workspace(g.attributes(o), c); }) : 0;
   }
@@ -127,6 +138,7 @@ struct graph_traits<G> {
     return with_layouts(g, o, [&](work_context const& c) { return g.facets(o).cost(g.attributes(o), c); });
   }
   static double seconds(op_graph const& g, op_id o) {
+    if (auto const* x = g.as<op::external>(o)) return x->seconds;
     auto const* x = g.as<op::opaque>(o);
     if (!x || x->seconds < 0 || !x->is_part()) return x ? x->seconds : -1.0;
     // A part, for want of a device's numbers: its share of the work, whatever a launch may cost.
@@ -135,6 +147,7 @@ struct graph_traits<G> {
                                  x->whole_bytes > 0 ? bytes / x->whole_bytes : 0);
   }
   static op_stream stream(op_graph const& g, op_id o) {
+    if (auto const* x = g.as<op::external>(o)) return static_cast<op_stream>(x->stream);
     if (g.as<op::store>(o)) return op_stream::to_host;
     if (g.as<op::load>(o)) return op_stream::to_device;
     return op_stream::compute;

@@ -33,51 +33,13 @@
 
 namespace neap { inline namespace v0 {
 
-struct external_operators : operator_set<op::external, op::store, op::load, op::wait> {};
-
-/// What a search over an external graph edits; mutators of one's own take candidates of it. `g.as<op::external>(o)->id` is
-/// the owner's op; stores, loads and waits are added by the search.
-using external_graph = basic_graph<external_operators>;
-
-template <>
-struct graph_traits<external_graph> : graph_traits<op_graph> {
-  using base = graph_traits<op_graph>;
-  static op::external const* external(op_graph const& g, op_id o) { return g.as<op::external>(o); }
-
-  static bool is_view(op_graph const& g, op_id o) {
-    return external(g, o) ? external(g, o)->view : base::is_view(g, o);
-  }
-  static bool is_recomputable(op_graph const& g, op_id o) {
-    return external(g, o) && external(g, o)->recomputable && base::is_recomputable(g, o);
-  }
-  static bool is_swappable(op_graph const& g, storage_id s) {
-    auto const v = g.record(s).first;
-    auto const maker = g.producer(v);
-    auto const* x = maker == nothing<op_id> ? nullptr : external(g, maker);
-    return g.may_swap(s) && (!x || x->may_leave(index(v) - index(g.outputs(maker).front())));
-  }
-  static bool takes_over(op_graph const& g, op_id o) { return external(g, o) && external(g, o)->takes_over != 0; }
-  static bool may_take_over(op_graph const& g, op_id o, std::size_t input, std::size_t output) {
-    return g.record(g.outputs(o)[output]).alias == alias_kind::fresh && might_take_over(g, o, input, output);
-  }
-  static bool might_take_over(op_graph const& g, op_id o, std::size_t input, std::size_t output) {
-    return external(g, o) && external(g, o)->may_take_over(input, output);
-  }
-  static bytes_t workspace(op_graph const& g, op_id o) { return external(g, o) ? external(g, o)->workspace_bytes : 0; }
-  static double seconds(op_graph const& g, op_id o) { return external(g, o) ? external(g, o)->seconds : -1.0; }
-  static op_stream stream(op_graph const& g, op_id o) {
-    auto const* x = external(g, o);
-    return x ? static_cast<op_stream>(x->stream) : base::stream(g, o);
-  }
-};
-
 /// An external graph's image, and whose its sources are.
 struct external_image {
   struct source {
     storage_id storage = nothing<storage_id>;  // the owner's
     value_id value = nothing<value_id>;        // the owner's; nothing: a resident storage that only ops put values on
   };
-  external_graph program;
+  op_graph program;
   std::vector<source> sources;  // by value id of `program`: sources come first
 };
 

@@ -11,9 +11,8 @@
 // result is a storage of its own, at the same address, and the overwritten storage ends there (op_graph::overwrites). So
 // the producer and the writer can both run again, on bytes of their own; readers of what is overwritten run first.
 //
-// op_graph is the part that does not know the operators' types (it has their facets); basic_graph<Ops> adds a set whose
-// types are known. Operators that are in no set join a graph when they are first added to it: a user's operator is used
-// without notice. The only place where a graph changes is the editor (ir/editor.hpp).
+// A graph does not know its operators' types: it has their facets. An operator joins a graph when it is first added to it,
+// so a user's operator is used without notice. The only place where a graph changes is the editor (ir/editor.hpp).
 #pragma once
 
 #include <neap/core/csr.hpp>
@@ -375,17 +374,7 @@ inline bool same_operator(operator_view a, operator_view b) {
 
 bool operator==(op_graph const& a, op_graph const& b);
 
-/// A graph over a set of operators: basic_graph<standard_operators>.
-template <class Ops>
-class basic_graph : public op_graph {
- public:
-  using operators = Ops;
-  basic_graph() : op_graph(table_of<Ops>()) {}
-  /// Takes the tables of a graph over the same set, as an editor gives them back.
-  explicit basic_graph(op_graph&& g) : op_graph(std::move(g)) {
-    if (facet_table().data() != table_of<Ops>().data()) throw_error({"graph: the operator set is another one"});
-  }
-};
+using graph = op_graph;
 
 }}  // namespace neap::v0
 

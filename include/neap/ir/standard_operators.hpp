@@ -32,8 +32,6 @@ namespace neap { inline namespace v0 {
 
 struct standard_operators : detail::extended<op::standard_list>::type {};
 
-using graph = basic_graph<standard_operators>;
-
 namespace detail {
 template <class... Op>
 constexpr bool is_name_among(std::string_view name, type_list<Op...>) {

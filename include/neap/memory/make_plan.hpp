@@ -1,6 +1,6 @@
 // From a candidate (a graph, an order, what a simulator finds of both) to a plan with addresses.
 //
-//   plan<graph> p = make_plan(found.best, original);
+//   plan p = make_plan(found.best, original);
 //   verify_plan(original, p);                              // neap/verify/plan_verifier.hpp
 //
 // A graph that stays where it is, also an external one, is not copied:
@@ -93,16 +93,14 @@ placed_steps make_plan(G const& g, schedule const& order, simulation const& s, m
 
 /// The same for a candidate, whose graph the plan keeps. `original` is the graph that the user gave: the plan carries its
 /// digest and a lower bound proved on it.
-template <dataflow_graph G, class P = default_planner>
-plan<G> make_plan(candidate<G> c, G const& original, memory_options options = {}, P const& planner = {}) {
+template <class P = default_planner>
+plan make_plan(candidate c, op_graph const& original, memory_options options = {}, P const& planner = {}) {
   static_assert(detail::check_planner<P>());
-  plan<G> out;
+  plan out;
   static_cast<placed_steps&>(out) = make_plan(c.graph, c.order, c.result, options, planner);
-  bool in_parts = false;
-  if constexpr (std::derived_from<G, op_graph>) in_parts = c.graph.runs_in_parts();
-  auto const bound = peak_lower_bound(original, options, in_parts);
+  auto const bound = peak_lower_bound(original, options, c.graph.runs_in_parts());
   out.lower_bound_bytes = bound.bytes <= out.peak_bytes ? bound.bytes : bound.end_bytes;  // rewritten ops got below it
-  if constexpr (requires { original.digest(); }) out.original = original.digest();
+  out.original = original.digest();
   out.graph = std::move(c.graph);
   return out;
 }

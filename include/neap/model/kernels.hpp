@@ -34,10 +34,10 @@ std::span<kernel_function<host_backend> const> standard_kernels();
 
 }  // namespace detail
 
-/// Row k: the kernel of operator k of the set on a backend; nullptr where it has none (transfers, opaque operators).
-template <class Backend, class Ops>
+/// Row k: the kernel of operator k of the standard set on a backend; nullptr where it has none (transfers, opaque operators).
+template <class Backend>
 std::span<kernel_function<Backend> const> kernel_table() {
-  return detail::kernel_rows<Backend, typename Ops::list>::rows;
+  return detail::kernel_rows<Backend, standard_operators::list>::rows;
 }
 
 /// An operator's kernel on the host; nullptr if it has none.

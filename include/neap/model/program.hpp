@@ -14,9 +14,8 @@
 
 namespace neap { inline namespace v0 {
 
-template <class Ops = standard_operators>
 struct traced_program {
-  basic_graph<Ops> program;
+  op_graph program;
   std::vector<resident> residents;  // weights, states, buffers and constants that the program reads
   std::vector<value_id> inputs;     // in the order of the samples' tensors
   std::vector<value_id> outputs;    // likewise of what the function gave
@@ -59,35 +58,35 @@ void require_no_memory(tracer const& t, operator_table ops, F const& run, std::s
   (void)run(again);
 }
 
-template <class Ops, class F, class... Sample>
-traced_program<Ops> traced(std::source_location at, F& f, Sample const&... samples) {
+template <class F, class... Sample>
+traced_program traced(std::source_location at, F& f, Sample const&... samples) {
   caller_scope const here(at);
-  tracer t(table_of<Ops>(), at);
+  tracer t(table_of<standard_operators>(), at);
   auto args = std::tuple<Sample...>{as_inputs(&t, samples)...};
   auto result = [&]<std::size_t... I>(std::index_sequence<I...>) {
     return f(std::get<I>(args)...);
   }(std::index_sequence_for<Sample...>{});
-  traced_program<Ops> p;
+  traced_program p;
   for_each_tensor(result, [&](tensor& x, std::string const&) { p.outputs.push_back(t.keep(x, role::output)); });
   p.inputs = t.inputs();
   p.residents = t.residents();
-  p.program = basic_graph<Ops>(t.finish());
+  p.program = t.finish();
   return p;
 }
 }  // namespace detail
 
 /// The program of f(samples...): shapes only, no data and no memory. Samples and the result are tensors, or pairs,
 /// tuples, vectors or plain structs of tensors. Throws neap::error for mistakes in the model, with the user's place.
-template <class Ops = standard_operators, class F, class Sample>
-traced_program<Ops> trace(F&& f, Sample const& sample, std::source_location at = std::source_location::current()) {
-  return detail::traced<Ops>(at, f, sample);
+template <class F, class Sample>
+traced_program trace(F&& f, Sample const& sample, std::source_location at = std::source_location::current()) {
+  return detail::traced(at, f, sample);
 }
 /// The same of none or several samples. (What follows a pack has no default: where f is a module of the library itself,
 /// trace a lambda that calls it, and mistakes in the samples have a place.)
-template <class Ops = standard_operators, class F, class... Sample>
+template <class F, class... Sample>
   requires(sizeof...(Sample) != 1)
-traced_program<Ops> trace(F&& f, Sample const&... samples) {
-  return detail::traced<Ops>({}, f, samples...);
+traced_program trace(F&& f, Sample const&... samples) {
+  return detail::traced({}, f, samples...);
 }
 
 }}  // namespace neap::v0

@@ -15,9 +15,8 @@
 namespace neap { inline namespace v0 {
 
 /// What an edit gives: the edited graph and a valid order of its ops.
-template <class G>
 struct edited {
-  G graph;
+  op_graph graph;
   schedule order;
 };
 
@@ -59,10 +58,9 @@ op_graph build_edit(op_graph const& g, schedule const& order, graph_edit const& 
 
 /// The graph and its order as an edit of them says. Throws neap::error where the edit names what is not there, or copies an
 /// update. O(ops + edges); where nothing is left out, passes of plain copies and what the edit names.
-template <class G>
-edited<G> build(G const& g, schedule const& order, graph_edit const& what) {
+inline edited build(op_graph const& g, schedule const& order, graph_edit const& what) {
   schedule edited_order;
-  G made(detail::build_edit(g, order, what, edited_order));
+  op_graph made(detail::build_edit(g, order, what, edited_order));
   return {std::move(made), std::move(edited_order)};
 }
 

@@ -10,11 +10,11 @@ namespace neap { inline namespace v0 {
 
 namespace detail {
 
-template <class G, class... M>
+template <class... M>
 class chain_stream {
  public:
-  using mutation = sum_of_mutations<mutation_of<stream_of<M, G>>...>;
-  constexpr chain_stream(std::tuple<M...> const& leaves, candidate<G> const& c) : leaves_(leaves), candidate_(&c) {}
+  using mutation = sum_of_mutations<mutation_of<stream_of<M>>...>;
+  constexpr chain_stream(std::tuple<M...> const& leaves, candidate const& c) : leaves_(leaves), candidate_(&c) {}
 
   constexpr std::optional<mutation> next() { return next_from<0>(); }
 
@@ -34,8 +34,8 @@ class chain_stream {
     }
   }
   std::tuple<M...> leaves_;
-  candidate<G> const* candidate_;
-  std::tuple<std::optional<stream_of<M, G>>...> streams_;
+  candidate const* candidate_;
+  std::tuple<std::optional<stream_of<M>>...> streams_;
   std::size_t at_ = 0;
 };
 
@@ -45,9 +45,8 @@ template <class... M>
 struct chained {
   std::tuple<M...> leaves;
   constexpr permissions allows() const { return detail::allowed_by_all(leaves); }
-  template <class G>
-  constexpr auto operator()(candidate<G> const& c) const {
-    if constexpr ((detail::check_leaf<M, G>() && ...)) return detail::chain_stream<G, M...>(leaves, c);
+  constexpr auto operator()(candidate const& c) const {
+    if constexpr ((detail::check_leaf<M>() && ...)) return detail::chain_stream<M...>(leaves, c);
     else return detail::no_stream{};
   }
 };

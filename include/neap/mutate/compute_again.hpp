@@ -41,7 +41,6 @@ class again_builder {
 
   /// Writes the edit; false if an op would run again that cannot, or after one of its inputs was overwritten, or if none
   /// would.
-  template <class G>
   bool edit(graph_edit& out) && {
     out.clear();
     std::vector<op_id> maybe_dead;
@@ -49,7 +48,7 @@ class again_builder {
       auto const o = order_[position_];
       for (auto v : g_.inputs(o)) {
         if (!is_gone(v)) continue;
-        if (!make_again<G>(g_.producer(v), out, maybe_dead)) return false;
+        if (!make_again(g_.producer(v), out, maybe_dead)) return false;
         out.read_instead(o, v, again(v));
       }
       for (auto v : g_.outputs(o))
@@ -88,7 +87,6 @@ class again_builder {
   }
 
   /// Copies an op, and before it those whose results it reads and that are gone. Chains may be as long as a model.
-  template <class G>
   bool make_again(op_id wanted, graph_edit& out, std::vector<op_id>& maybe_dead) {
     open_.push_back(wanted);
     while (!open_.empty()) {
@@ -101,7 +99,7 @@ class again_builder {
       for (auto v : g_.inputs(o))
         if (is_gone(v) && copy_[g_.producer(v)] == nothing<value_id>) open_.push_back(g_.producer(v));
       if (open_.size() > depth) continue;
-      if (!graph_traits<G>::is_recomputable(g_, o)) return false;
+      if (!flow::is_recomputable(g_, o)) return false;
       for (auto v : g_.inputs(o))
         if (is_stale(v)) return false;
       copy_[o] = out.run_again(g_, o, position_);

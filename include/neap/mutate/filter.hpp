@@ -8,10 +8,10 @@
 namespace neap { inline namespace v0 {
 
 namespace detail {
-template <class G, class S, class Keep>
+template <class S, class Keep>
 class filter_stream {
  public:
-  constexpr filter_stream(S stream, Keep keep, candidate<G> const& c)
+  constexpr filter_stream(S stream, Keep keep, candidate const& c)
       : stream_(std::move(stream)),
         keep_(std::move(keep)),
         candidate_(&c) {}
@@ -24,7 +24,7 @@ class filter_stream {
  private:
   S stream_;
   Keep keep_;
-  candidate<G> const* candidate_;
+  candidate const* candidate_;
 };
 }  // namespace detail
 
@@ -33,15 +33,14 @@ struct filtered {
   M leaf;
   Keep keep;
   constexpr permissions allows() const { return {.filtered = true}; }
-  template <class G>
-  constexpr auto operator()(candidate<G> const& c) const {
-    if constexpr (detail::check_leaf<M, G>()) {
-      using mutation = mutation_of<stream_of<M, G>>;
-      constexpr bool asks = std::is_invocable_r_v<bool, Keep&, mutation&, candidate<G> const&>;
+  constexpr auto operator()(candidate const& c) const {
+    if constexpr (detail::check_leaf<M>()) {
+      using mutation = mutation_of<stream_of<M>>;
+      constexpr bool asks = std::is_invocable_r_v<bool, Keep&, mutation&, candidate const&>;
       static_assert(asks,
-                    "neap: filter takes a predicate  bool(Mutation const&, neap::candidate<G> const&)  of what "
+                    "neap: filter takes a predicate  bool(Mutation const&, neap::candidate const&)  of what "
                     "the mutator before it yields");
-      if constexpr (asks) return detail::filter_stream<G, stream_of<M, G>, Keep>(leaf(c), keep, c);
+      if constexpr (asks) return detail::filter_stream<stream_of<M>, Keep>(leaf(c), keep, c);
       else return detail::no_stream{};
     } else {
       return detail::no_stream{};

@@ -49,8 +49,7 @@ class part_builder {
   /// False if the region turns out not to be cuttable: an operator refuses the pieces.
   bool build();
   /// After build().
-  template <class G>
-  edited<G> finish() && {
+  edited finish() && {
     std::vector<std::uint32_t> renumbered(edit_.graph().op_count());
     std::vector<bool> gone(renumbered.size());
     for (auto p = region_.first(); p <= region_.last(); ++p)
@@ -58,7 +57,7 @@ class part_builder {
     std::uint32_t n = 0;
     for (std::size_t i = 0; i < renumbered.size(); ++i) renumbered[i] = gone[i] ? no_id : n++;
     for (auto& o : out_.order) o = op_id{renumbered[index(o)]};
-    return {G(std::move(edit_).finish()), std::move(out_)};
+    return {op_graph(std::move(edit_).finish()), std::move(out_)};
   }
 
  private:
@@ -170,26 +169,23 @@ struct fission_of {
 
   friend bool operator==(fission_of const&, fission_of const&) = default;
 
-  template <class G>
-  std::optional<edited<G>> apply(candidate<G> const& c) const {
+  std::optional<edited> apply(candidate const& c) const {
     dimension_graph const dims(c.graph);
     return apply(c, positions(c.order), dims);
   }
   /// The same with what is known of the candidate already.
-  template <class G>
-  std::optional<edited<G>> apply(candidate<G> const& c, table<op_id, std::uint32_t> const& at,
-                                 dimension_graph const& dims) const {
+  std::optional<edited> apply(candidate const& c, table<op_id, std::uint32_t> const& at,
+                              dimension_graph const& dims) const {
     if (first > last || last >= c.order.size() || parts < 2) return std::nullopt;
     fission_axes const axes(c.graph, dims, dims.component(along.value, along.axis), parts, again);
     fission_region const region(c.graph, c.order, at, axes, first, last);
     if (region.inside_count() == 0) return std::nullopt;
     detail::part_builder build(c.graph, c.order, at, axes, region, parts);
     if (!build.build()) return std::nullopt;
-    return std::move(build).template finish<G>();
+    return std::move(build).finish();
   }
 
-  template <class G>
-  std::string describe(candidate<G> const& c) const {
+  std::string describe(candidate const& c) const {
     return detail::text_of({"run positions ", first, " to ", last, " in ", parts, " parts along axis ", along.axis,
                             " of ", c.graph.type(along.value)});
   }

@@ -91,10 +91,7 @@ class fission_sweep {
   /// `most` of them.
   plain_vector<estimated_fission> at_the_peak(bytes_t target, seconds_t latency, std::size_t most);
   /// A fission of the candidate that is swept, built with what is known of it already.
-  template <class G>
-  std::optional<edited<G>> apply(fission_of const& f, candidate<G> const& c) const {
-    return f.apply(c, at_, dims_);
-  }
+  std::optional<edited> apply(fission_of const& f, candidate const& c) const { return f.apply(c, at_, dims_); }
   /// About how far apart the stretches of front() begin.
   std::uint32_t spacing() const { return static_cast<std::uint32_t>(order_.size()) / (2 * options_.starts) + 1; }
 
@@ -218,8 +215,7 @@ class fission_sweep {
 struct find_fissions {
   fission_sweep_options options;
 
-  template <class G>
-  plain_vector<scored<fission_of>> operator()(candidate<G> const& c) const {
+  plain_vector<scored<fission_of>> operator()(candidate const& c) const {
     plain_vector<scored<fission_of>> found;
     for (auto const& f : fission_sweep(c.graph, c.order, c.result, options).front())
       found.push_back(
@@ -238,10 +234,8 @@ struct fission {
 
   fission_sweep_options options{};
 
-  template <class G>
-    requires std::derived_from<G, op_graph>
-  auto operator()(candidate<G> const& c) const {
-    return detail::ranked_stream<fission_of, G, detail::find_fissions>(c, {options});
+  auto operator()(candidate const& c) const {
+    return detail::ranked_stream<fission_of, detail::find_fissions>(c, {options});
   }
 };
 

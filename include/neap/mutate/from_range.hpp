@@ -25,8 +25,8 @@ class range_stream {
   R range_;
   std::optional<decltype(std::declval<R&>().begin())> at_;
 };
-template <class F, class G>
-concept makes_range = requires(F const& make, candidate<G> const& c, std::remove_cvref_t<decltype(make(c))>& range) {
+template <class F>
+concept makes_range = requires(F const& make, candidate const& c, std::remove_cvref_t<decltype(make(c))>& range) {
   *range.begin();
   { range.begin() == range.end() } -> std::convertible_to<bool>;
 };
@@ -35,13 +35,11 @@ concept makes_range = requires(F const& make, candidate<G> const& c, std::remove
 template <class F>
 struct ranged {
   F make;
-  template <class G>
-  auto operator()(candidate<G> const& c) const {
-    static_assert(detail::makes_range<F, G>,
-                  "neap: from_range takes a function of a  neap::candidate<G> const&  that gives a range of mutations, "
+  auto operator()(candidate const& c) const {
+    static_assert(detail::makes_range<F>,
+                  "neap: from_range takes a function of a  neap::candidate const&  that gives a range of mutations, "
                   "with begin() and end()");
-    if constexpr (detail::makes_range<F, G>)
-      return detail::range_stream<std::remove_cvref_t<decltype(make(c))>>(make(c));
+    if constexpr (detail::makes_range<F>) return detail::range_stream<std::remove_cvref_t<decltype(make(c))>>(make(c));
     else return detail::no_stream{};
   }
 };

@@ -24,8 +24,7 @@ struct gap {
 
 /// What a load gives back of a storage, all that it holds: one dense tensor. It is the first value, or of a buffer that is
 /// filled in parts a view of the first value of its last part. Nothing: a load can not.
-template <class G>
-value_id value_that_leaves(G const& g, storage_id s) {
+inline value_id value_that_leaves(op_graph const& g, storage_id s) {
   if (!flow::is_swappable(g, s)) return nothing<value_id>;
   auto const is_all = [&](value_id v) {
     return g.layout(v) == tensor_layout::dense(g.type(v)) && g.bytes(s) == g.type(v).bytes();
@@ -39,10 +38,7 @@ value_id value_that_leaves(G const& g, storage_id s) {
   return nothing<value_id>;
 }
 /// Whether a load can give back all that a storage holds: its first value.
-template <class G>
-bool can_leave(G const& g, storage_id s) {
-  return value_that_leaves(g, s) == g.record(s).first;
-}
+inline bool can_leave(op_graph const& g, storage_id s) { return value_that_leaves(g, s) == g.record(s).first; }
 
 namespace detail {
 
@@ -55,8 +51,7 @@ plain_vector<gap> gaps_at(op_graph const& g, schedule const& order, simulation c
                           movable_kind which = movable_kind::made);
 
 /// The position from which on a value can be stored.
-template <class G>
-std::uint32_t stored_from(G const& g, table<op_id, std::uint32_t> const& at, value_id v) {
+inline std::uint32_t stored_from(op_graph const& g, table<op_id, std::uint32_t> const& at, value_id v) {
   auto const o = g.producer(v);
   return o == nothing<op_id> ? 0 : at[o] + 1;
 }

@@ -19,10 +19,10 @@
 namespace neap { inline namespace v0 { namespace detail {
 
 /// Plans which ops to copy so that values of a graph can be read again at position `resume`; then does it.
-template <class G>
 class late_readers {
  public:
-  late_readers(G const& g, replay_facts const& facts, simulation const& result, std::size_t max_ops, double keep_ratio)
+  late_readers(op_graph const& g, replay_facts const& facts, simulation const& result, std::size_t max_ops,
+               double keep_ratio)
       : g_(g),
         facts_(facts),
         result_(result),
@@ -124,7 +124,7 @@ class late_readers {
       know(v, twin);
       return true;
     }
-    if (!graph_traits<G>::is_recomputable(g_, o)) return false;
+    if (!flow::is_recomputable(g_, o)) return false;
     for (auto out : g_.outputs(o))  // what is still there must not be overwritten before its time
       if (auto const base = g_.overwrites(out); base != nothing<value_id> && !is_overwritten(base)) return false;
     for (auto in : g_.inputs(o))
@@ -151,7 +151,7 @@ class late_readers {
     return nothing<value_id>;
   }
 
-  G const& g_;
+  op_graph const& g_;
   replay_facts const& facts_;
   simulation const& result_;
   storage_id away_ = nothing<storage_id>;

@@ -26,10 +26,9 @@ template <class M>
 struct looked_at_later {
   M leaf;
   constexpr permissions allows() const { return allowed_by(leaf); }
-  template <class G>
-  constexpr auto operator()(candidate<G> const& c) const {
-    if constexpr (detail::check_leaf<M, G>()) {
-      using stream = stream_of<M, G>;
+  constexpr auto operator()(candidate const& c) const {
+    if constexpr (detail::check_leaf<M>()) {
+      using stream = stream_of<M>;
       return detail::later_stream<stream>(c.visits > 0 ? std::optional<stream>(leaf(c)) : std::nullopt);
     } else {
       return detail::no_stream{};

@@ -31,8 +31,8 @@ namespace detail {
 /// The graph and the order in which the ops of a fission are whole; nothing if something reads pieces otherwise than the
 /// fission has it. None of its parts is cut once more. `cut`, if not null: the fission that would cut them again; nothing if
 /// no op is there that was not there before.
-std::optional<edited<op_graph>> with_whole_ops(op_graph const& g, schedule const& order, std::uint32_t fission,
-                                               std::optional<fission_of>* cut = nullptr);
+std::optional<edited> with_whole_ops(op_graph const& g, schedule const& order, std::uint32_t fission,
+                                     std::optional<fission_of>* cut = nullptr);
 
 /// A fission that stands in a candidate.
 struct standing_fission {
@@ -46,19 +46,17 @@ plain_vector<standing_fission> standing_fissions(op_graph const& g, schedule con
 std::uint32_t innermost_of(op_graph const& g, std::uint32_t fission);
 
 /// A candidate (without its simulation) in which the ops of a fission are whole again, and the fission that cuts them.
-template <class G>
 struct whole_again {
-  candidate<G> whole;
+  candidate whole;
   fission_of cut;
 };
 /// Nothing if the parts are cut once more, or something reads pieces otherwise than the fission has it.
-template <class G>
-std::optional<whole_again<G>> made_whole(candidate<G> const& c, std::uint32_t fission) {
+inline std::optional<whole_again> made_whole(candidate const& c, std::uint32_t fission) {
   if (innermost_of(c.graph, fission) != fission) return std::nullopt;
   std::optional<fission_of> cut;
   auto e = with_whole_ops(c.graph, c.order, fission, &cut);
   if (!e || !cut) return std::nullopt;
-  return whole_again<G>{{G(std::move(e->graph)), std::move(e->order), {}}, *cut};
+  return whole_again{{op_graph(std::move(e->graph)), std::move(e->order), {}}, *cut};
 }
 
 }  // namespace detail
@@ -69,21 +67,19 @@ struct lift_of {
 
   friend bool operator==(lift_of const&, lift_of const&) = default;
 
-  template <class G>
-  std::optional<edited<G>> apply(candidate<G> const& c) const {
-    std::optional<edited<G>> out;
+  std::optional<edited> apply(candidate const& c) const {
+    std::optional<edited> out;
     for (;;) {
       op_graph const& g = out ? out->graph : c.graph;
       auto const& order = out ? out->order : c.order;
       auto const next = detail::innermost_of(g, fission);
       auto e = detail::with_whole_ops(g, order, next);
       if (!e) return std::nullopt;
-      out = edited<G>{G(std::move(e->graph)), std::move(e->order)};
+      out = edited{op_graph(std::move(e->graph)), std::move(e->order)};
       if (next == fission) return out;
     }
   }
-  template <class G>
-  std::string describe(candidate<G> const& c) const {
+  std::string describe(candidate const& c) const {
     for (auto const& f : detail::standing_fissions(c.graph, c.order))
       if (f.number == fission) return detail::text_of({"make whole what runs in ", f.parts, " parts"});
     return "make whole what runs in parts";
@@ -98,15 +94,13 @@ struct factor_of {
   friend bool operator==(factor_of const&, factor_of const&) = default;
 
   /// Nothing if the parts are cut once more: those would have to be lifted first.
-  template <class G>
-  std::optional<edited<G>> apply(candidate<G> const& c) const {
+  std::optional<edited> apply(candidate const& c) const {
     auto was = detail::made_whole(c, fission);
     if (!was || was->cut.parts == parts) return std::nullopt;
     was->cut.parts = parts;
     return was->cut.apply(was->whole);
   }
-  template <class G>
-  std::string describe(candidate<G> const& c) const {
+  std::string describe(candidate const& c) const {
     std::string from;
     for (auto const& f : detail::standing_fissions(c.graph, c.order))
       if (f.number == fission) from = "what runs in " + std::to_string(f.parts) + " parts in ";
@@ -118,8 +112,7 @@ namespace detail {
 
 /// Lifts of all fissions, in the order of their first parts.
 struct lifts {
-  template <class G>
-  plain_vector<scored<lift_of>> operator()(candidate<G> const& c) const {
+  plain_vector<scored<lift_of>> operator()(candidate const& c) const {
     plain_vector<scored<lift_of>> found;
     for (auto const& f : standing_fissions(c.graph, c.order)) found.push_back({0, {f.number}});
     return found;
@@ -128,8 +121,7 @@ struct lifts {
 
 /// The next fewer and the next more parts of all fissions.
 struct factors {
-  template <class G>
-  plain_vector<scored<factor_of>> operator()(candidate<G> const& c) const {
+  plain_vector<scored<factor_of>> operator()(candidate const& c) const {
     plain_vector<scored<factor_of>> found;
     for (auto const& f : standing_fissions(c.graph, c.order))
       for (int step : {-1, 1}) {
@@ -145,21 +137,13 @@ struct factors {
 
 /// The mutator: `lift_of` for every fission that stands in a candidate.
 struct lift {
-  template <class G>
-    requires std::derived_from<G, op_graph>
-  auto operator()(candidate<G> const& c) const {
-    return detail::ranked_stream<lift_of, G, detail::lifts>(c, {});
-  }
+  auto operator()(candidate const& c) const { return detail::ranked_stream<lift_of, detail::lifts>(c, {}); }
 };
 
 /// The mutator: `factor_of` for every fission that stands in a candidate, with the next fewer and the next more parts that
 /// divide the first axis it cuts.
 struct fission_factor {
-  template <class G>
-    requires std::derived_from<G, op_graph>
-  auto operator()(candidate<G> const& c) const {
-    return detail::ranked_stream<factor_of, G, detail::factors>(c, {});
-  }
+  auto operator()(candidate const& c) const { return detail::ranked_stream<factor_of, detail::factors>(c, {}); }
 };
 
 }}  // namespace neap::v0

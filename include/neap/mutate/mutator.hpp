@@ -32,20 +32,20 @@ namespace neap { inline namespace v0 {
 /// before, or gives false where it is impossible. `facts` are the candidate's. A search judges such an edit without building
 /// it, unless the mutation has  static constexpr bool judged_when_built = true: simulate/outlined_facts.hpp is not exact
 /// where an op that reads another value makes a view of it, for the view's readers keep their rows.
-template <class M, class G>
-concept writes_edit = requires(M const& m, candidate<G> const& c, replay_facts const& facts, graph_edit& out) {
+template <class M>
+concept writes_edit = requires(M const& m, candidate const& c, replay_facts const& facts, graph_edit& out) {
   { m.edit(c, facts, out) } -> std::same_as<bool>;
 };
 
-/// A mutation of candidates over G: it writes its edit as data, or builds the edited graph in  apply().
+/// A mutation: it writes its edit as data, or builds the edited graph in  apply().
 /// Promise: equal mutations of equal candidates give equal graphs and orders; the edited graph computes the same kept
 /// values and updates. apply() gives nothing where the edit turns out to be impossible, and never throws for that.
-template <class M, class G>
-concept mutation_for = std::regular<M> && requires(M const& m, candidate<G> const& c) {
+template <class M>
+concept mutation = std::regular<M> && requires(M const& m, candidate const& c) {
   { m.describe(c) } -> std::convertible_to<std::string>;
-} && (writes_edit<M, G> || requires(M const& m, candidate<G> const& c) {
-                         { m.apply(c) } -> std::same_as<std::optional<edited<G>>>;
-                       });
+} && (writes_edit<M> || requires(M const& m, candidate const& c) {
+                     { m.apply(c) } -> std::same_as<std::optional<edited>>;
+                   });
 
 /// A stream of mutations.
 /// Promise: once next() was empty it stays empty; the candidate outlives the stream.
@@ -60,28 +60,28 @@ using mutation_of = typename std::remove_cvref_t<decltype(std::declval<S&>().nex
 
 namespace detail {
 /// A mutation, or a variant of mutations.
-template <class M, class G>
-constexpr bool is_mutation = mutation_for<M, G>;
-template <class... M, class G>
-constexpr bool is_mutation<std::variant<M...>, G> = (mutation_for<M, G> && ...);
+template <class M>
+constexpr bool is_mutation = mutation<M>;
+template <class... M>
+constexpr bool is_mutation<std::variant<M...>> = (mutation<M> && ...);
 
-template <class M, class G>
-concept gives_stream = std::copy_constructible<std::decay_t<M>> && requires(M const& m, candidate<G> const& c) {
+template <class M>
+concept gives_stream = std::copy_constructible<std::decay_t<M>> && requires(M const& m, candidate const& c) {
   { m(c) } -> mutation_stream;
 };
-template <class M, class G>
+template <class M>
 concept yields_mutations =
-    requires(M const& m, candidate<G> const& c) { requires is_mutation<mutation_of<decltype(m(c))>, G>; };
+    requires(M const& m, candidate const& c) { requires is_mutation<mutation_of<decltype(m(c))>>; };
 }  // namespace detail
 
-/// A mutator of candidates over G: from a candidate to a stream of mutations.
+/// A mutator: from a candidate to a stream of mutations.
 /// Promise: equal candidates give equal streams; making the stream is cheap.
-template <class M, class G>
-concept mutator_for = detail::gives_stream<M, G> && detail::yields_mutations<M, G>;
+template <class M>
+concept mutator = detail::gives_stream<M> && detail::yields_mutations<M>;
 
-/// The stream a mutator gives for candidates over G.
-template <class M, class G>
-using stream_of = decltype(std::declval<M const&>()(std::declval<candidate<G> const&>()));
+/// The stream a mutator gives.
+template <class M>
+using stream_of = decltype(std::declval<M const&>()(std::declval<candidate const&>()));
 
 namespace detail {
 
@@ -136,29 +136,23 @@ constexpr Sum widen(M&& m) {
 }
 
 /// Checked for every leaf of a combinator, so that the error names a bad one; whether it is a mutator.
-template <class M, class G>
+template <class M>
 constexpr bool check_leaf() {
-  static_assert(gives_stream<M, G>,
-                "neap: this leaf of a pipeline is not a mutator: it lacks  auto operator()(neap::candidate<G> const&) "
+  static_assert(gives_stream<M>,
+                "neap: this leaf of a pipeline is not a mutator: it lacks  auto operator()(neap::candidate const&) "
                 "const  returning a stream with  std::optional<Mutation> next()");
-  static_assert(!gives_stream<M, G> || yields_mutations<M, G>,
+  static_assert(!gives_stream<M> || yields_mutations<M>,
                 "neap: what this leaf of a pipeline yields is no mutation, a regular type with  "
-                "std::optional<neap::edited<G>> apply(neap::candidate<G> const&) const  and  std::string "
-                "describe(neap::candidate<G> const&) const");
-  return mutator_for<M, G>;
+                "std::optional<neap::edited> apply(neap::candidate const&) const  and  std::string "
+                "describe(neap::candidate const&) const");
+  return mutator<M>;
 }
 /// In place of the stream of a pipeline with a bad leaf: the leaf's message is the first then, and the only one.
 struct no_stream {
   struct no_mutation {
     friend bool operator==(no_mutation const&, no_mutation const&) = default;
-    template <class G>
-    std::optional<edited<G>> apply(candidate<G> const&) const {
-      return std::nullopt;
-    }
-    template <class G>
-    std::string describe(candidate<G> const&) const {
-      return {};
-    }
+    std::optional<edited> apply(candidate const&) const { return std::nullopt; }
+    std::string describe(candidate const&) const { return {}; }
   };
   std::optional<no_mutation> next() { return std::nullopt; }
 };
@@ -166,9 +160,9 @@ struct no_stream {
 }  // namespace detail
 
 /// Applies a mutation, or the one a variant of mutations holds.
-template <class M, class G>
-std::optional<edited<G>> apply_mutation(M const& m, candidate<G> const& c) {
-  if constexpr (writes_edit<M, G>) {
+template <class M>
+std::optional<edited> apply_mutation(M const& m, candidate const& c) {
+  if constexpr (writes_edit<M>) {
     graph_edit what;
     if (!m.edit(c, replay_facts(c.graph, c.order), what)) return std::nullopt;
     return build(c.graph, c.order, what);
@@ -183,13 +177,13 @@ std::optional<edited<G>> apply_mutation(M const& m, candidate<G> const& c) {
 enum class edit_answer : std::uint8_t { unknown, impossible, known };
 
 /// The edit of a mutation, or of the one that a variant holds, where it is judged before it is built.
-template <class M, class G>
-edit_answer edit_of(M const& m, candidate<G> const& c, replay_facts const& facts, graph_edit& out) {
+template <class M>
+edit_answer edit_of(M const& m, candidate const& c, replay_facts const& facts, graph_edit& out) {
   if constexpr (requires { std::variant_size<M>::value; }) {
     return std::visit([&](auto const& x) { return edit_of(x, c, facts, out); }, m);
   } else if constexpr (requires { m.edit_of(c, facts, out); }) {  // an erased one
     return m.edit_of(c, facts, out);
-  } else if constexpr (writes_edit<M, G> && !requires { requires M::judged_when_built; }) {
+  } else if constexpr (writes_edit<M> && !requires { requires M::judged_when_built; }) {
     return m.edit(c, facts, out) ? edit_answer::known : edit_answer::impossible;
   } else {
     return edit_answer::unknown;
@@ -197,8 +191,8 @@ edit_answer edit_of(M const& m, candidate<G> const& c, replay_facts const& facts
 }
 
 /// One line on what a mutation does to this candidate.
-template <class M, class G>
-std::string describe(M const& m, candidate<G> const& c) {
+template <class M>
+std::string describe(M const& m, candidate const& c) {
   if constexpr (requires { m.describe(c); }) return m.describe(c);
   else return std::visit([&](auto const& x) { return std::string(x.describe(c)); }, m);
 }

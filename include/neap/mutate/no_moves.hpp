@@ -7,10 +7,7 @@ namespace neap { inline namespace v0 {
 
 /// Law: chain(no_moves{}, a) yields what a yields.
 struct no_moves {
-  template <class G>
-  detail::no_stream operator()(candidate<G> const&) const {
-    return {};
-  }
+  detail::no_stream operator()(candidate const&) const { return {}; }
 };
 
 }}  // namespace neap::v0

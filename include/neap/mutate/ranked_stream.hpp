@@ -21,10 +21,10 @@ struct scored {
 
 /// `find(candidate)` gives a plain_vector of scored mutations; of those of one score the first comes first. It is not asked
 /// about a candidate without ops.
-template <class Mutation, class G, class Find>
+template <class Mutation, class Find>
 class ranked_stream {
  public:
-  ranked_stream(candidate<G> const& c, Find find) : candidate_(&c), find_(std::move(find)) {}
+  ranked_stream(candidate const& c, Find find) : candidate_(&c), find_(std::move(find)) {}
   std::optional<Mutation> next() {
     if (!found_) look();
     return at_ < ranked_.size() ? std::optional(ranked_[at_++].what) : std::nullopt;
@@ -37,7 +37,7 @@ class ranked_stream {
     ranked_ = find_(*candidate_);
     detail::sort_list(ranked_, [](auto const& a, auto const& b) { return a.score > b.score; });
   }
-  candidate<G> const* candidate_;
+  candidate const* candidate_;
   Find find_;
   bool found_ = false;
   std::size_t at_ = 0;

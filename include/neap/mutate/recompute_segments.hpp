@@ -20,30 +20,25 @@ struct recompute_segments {
 
   friend bool operator==(recompute_segments const&, recompute_segments const&) = default;
 
-  template <class G>
-  bool edit(candidate<G> const& c, replay_facts const&, graph_edit& out) const {
+  bool edit(candidate const& c, replay_facts const&, graph_edit& out) const {
     auto const ground = ground_of(c);
     return !ground.empty() && edit_of(c, ground.choose(ground.cut(price), ground.cut(tail_price), budget), out);
   }
   /// What a choice comes to; false if it does not fit its budget.
-  template <class G>
-  static bool edit_of(candidate<G> const& c, detail::recompute_choice const& choice, graph_edit& out) {
-    return choice.fits && detail::again_builder(c.graph, c.order, choice.dropped).template edit<G>(out);
+  static bool edit_of(candidate const& c, detail::recompute_choice const& choice, graph_edit& out) {
+    return choice.fits && detail::again_builder(c.graph, c.order, choice.dropped).edit(out);
   }
   /// The same as a graph.
-  template <class G>
-  static std::optional<edited<G>> build(candidate<G> const& c, detail::recompute_choice const& choice) {
+  static std::optional<edited> build(candidate const& c, detail::recompute_choice const& choice) {
     graph_edit what;
     if (!edit_of(c, choice, what)) return std::nullopt;
     return neap::build(c.graph, c.order, what);
   }
-  template <class G>
-  static detail::recompute_ground ground_of(candidate<G> const& c) {
-    return {c.graph, c.order, c.result, [&](op_id o) { return graph_traits<G>::is_recomputable(c.graph, o); }};
+  static detail::recompute_ground ground_of(candidate const& c) {
+    return {c.graph, c.order, c.result, [&](op_id o) { return flow::is_recomputable(c.graph, o); }};
   }
 
-  template <class G>
-  std::string describe(candidate<G> const&) const {
+  std::string describe(candidate const&) const {
     char prices[80];
     std::snprintf(prices, sizeof prices, "%.3g and %.3g s/GB", price * 1e9, tail_price * 1e9);
     return detail::text_of({"recompute by segments for ", budget, " bytes at ", prices});

@@ -29,19 +29,17 @@ struct move_op {
   friend bool operator==(move_op const&, move_op const&) = default;
 
   /// Nothing if the order would not be valid.
-  template <class G>
-  std::optional<edited<G>> apply(candidate<G> const& c) const {
+  std::optional<edited> apply(candidate const& c) const {
     auto const n = static_cast<std::uint32_t>(c.order.size());
     if (from >= n || before > n || before == from || before == from + 1) return std::nullopt;
-    edited<G> e{c.graph, c.order};
+    edited e{c.graph, c.order};
     auto const at = e.order.order.begin();
     if (before > from) std::rotate(at + from, at + from + 1, at + before);
     else std::rotate(at + before, at + from, at + from + 1);
     if (!check_order(c.graph, e.order)) return std::nullopt;
     return e;
   }
-  template <class G>
-  std::string describe(candidate<G> const& c) const {
+  std::string describe(candidate const& c) const {
     auto const o = c.order[from];
     return detail::text_of(
         {"move ", c.graph.facets(o).name, " #", index(c.graph.origin(o)), " from position ", from, " to ", before});
@@ -52,8 +50,7 @@ namespace detail {
 
 /// The moves that promise to lower the bytes at the peak, worth these bytes.
 struct find_moves {
-  template <class G>
-  plain_vector<scored<move_op>> operator()(candidate<G> const& c) const {
+  plain_vector<scored<move_op>> operator()(candidate const& c) const {
     plain_vector<scored<move_op>> found;
     auto const& g = c.graph;
     auto const n = static_cast<std::uint32_t>(c.order.size());
@@ -104,11 +101,7 @@ struct find_moves {
 
 /// The mutator: `move_op` for every op whose move promises fewer bytes at the peak.
 struct reorder {
-  template <class G>
-    requires std::derived_from<G, op_graph>
-  auto operator()(candidate<G> const& c) const {
-    return detail::ranked_stream<move_op, G, detail::find_moves>(c, {});
-  }
+  auto operator()(candidate const& c) const { return detail::ranked_stream<move_op, detail::find_moves>(c, {}); }
 };
 
 }}  // namespace neap::v0

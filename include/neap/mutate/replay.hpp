@@ -53,11 +53,10 @@ class replay_builder {
   /// The order in which the graph's ops run first, and the edit of the graph in that order; nothing if that cannot be.
   std::optional<replayed> edit() &&;
   /// The edited graph and its order.
-  template <class G>
-  std::optional<edited<G>> finish() && {
+  std::optional<edited> finish() && {
     auto const what = std::move(*this).edit();
     if (!what) return std::nullopt;
-    return build(static_cast<G const&>(g_), what->order, what->edit);
+    return build(static_cast<op_graph const&>(g_), what->order, what->edit);
   }
 
  private:

@@ -61,8 +61,7 @@ struct reschedule {
     if (order.size() < 3) return order;
     return work(*this, facts, std::move(order)).run(changed);
   }
-  template <dataflow_graph G>
-  schedule operator()(G const& g, schedule const& old, memory_options options = {}) const {
+  schedule operator()(op_graph const& g, schedule const& old, memory_options options = {}) const {
     return (*this)(flow_facts(g, no_cost{}, options), old);
   }
 

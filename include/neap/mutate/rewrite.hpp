@@ -84,8 +84,8 @@ class rule_matcher {
 namespace detail {
 
 /// The graph and order with a rule's right side in the place of the match; nothing if the rule cannot be applied there.
-std::optional<edited<op_graph>> rewritten_by(rule const& what, match const& m, op_graph const& g, schedule const& order,
-                                             bool check);
+std::optional<edited> rewritten_by(rule const& what, match const& m, op_graph const& g, schedule const& order,
+                                   bool check);
 
 }  // namespace detail
 
@@ -99,16 +99,14 @@ struct rewrite {
   friend bool operator==(rewrite const&, rewrite const&) = default;
 
   /// Throws neap::error if it is checked and the rule is wrong.
-  template <class G>
-  std::optional<edited<G>> apply(candidate<G> const& c) const {
+  std::optional<edited> apply(candidate const& c) const {
     auto const m = rule_matcher::find(*what, c.graph, root, second, way);
     if (!m) return std::nullopt;
     auto e = detail::rewritten_by(*what, *m, c.graph, c.order, check);
     if (!e) return std::nullopt;
-    return edited<G>{G(std::move(e->graph)), std::move(e->order)};
+    return edited{op_graph(std::move(e->graph)), std::move(e->order)};
   }
-  template <class G>
-  std::string describe(candidate<G> const& c) const {
+  std::string describe(candidate const& c) const {
     return detail::text_of(
         {"rewrite ", what->name, " at ", c.graph.meaning(root).facets->name, " #", index(c.graph.origin(root))});
   }
@@ -117,10 +115,9 @@ struct rewrite {
 namespace detail {
 
 /// Yields the places of rules, op by op in the order of the schedule.
-template <class G>
 class rewrite_stream {
  public:
-  rewrite_stream(candidate<G> const& c, std::span<rule const* const> rules, bool check)
+  rewrite_stream(candidate const& c, std::span<rule const* const> rules, bool check)
       : candidate_(&c),
         rules_(rules),
         check_(check) {}
@@ -165,7 +162,7 @@ class rewrite_stream {
     return std::nullopt;
   }
 
-  candidate<G> const* candidate_;
+  candidate const* candidate_;
   std::span<rule const* const> rules_;
   bool check_;
   std::vector<std::vector<rule const*>> by_kind_;
@@ -185,11 +182,7 @@ struct rewriter {
   std::span<rule const* const> rules;
   bool check = false;  // every application
 
-  template <class G>
-    requires std::derived_from<G, op_graph>
-  auto operator()(candidate<G> const& c) const {
-    return detail::rewrite_stream<G>(c, rules, check);
-  }
+  auto operator()(candidate const& c) const { return detail::rewrite_stream(c, rules, check); }
 };
 /// One rule as a mutator, or several: `using_rules<distribute, my_rule>`.
 template <rule const&... R>

@@ -26,36 +26,7 @@ namespace detail {
 
 /// Cuts what an edit of the whole program has left of a fission, or put into its place: whatever is new between ops that
 /// are where they were. Nothing if the edit has changed anything before the fission, or what is behind it.
-template <class G>
-std::optional<edited<G>> cut_anew(whole_again<G> const& was, edited<G> e) {
-  auto const &g = was.whole.graph, &now = e.graph;
-  auto const &order = was.whole.order, &then = e.order;
-  std::size_t const behind = order.size() - 1 - was.cut.last;
-  if (then.size() <= was.cut.first + behind) return std::nullopt;
-  for (std::size_t p = 0; p < was.cut.first; ++p)
-    if (g.origin(order[p]) != now.origin(then[p]) || g.digest(order[p]) != now.digest(then[p])) return std::nullopt;
-  for (std::size_t k = 1; k <= behind; ++k) {
-    auto const a = order[order.size() - k], b = then[then.size() - k];
-    if (g.origin(a) != now.origin(b) || g.record(a).part != now.record(b).part || &g.facets(a) != &now.facets(b))
-      return std::nullopt;
-  }
-  auto cut = was.cut;
-  auto const v = was.cut.along.value;
-  if (auto const o = g.producer(v); o == nothing<op_id>) {
-    std::size_t k = 0;
-    while (g.sources()[k] != v) ++k;
-    cut.along.value = now.sources()[k];
-  } else {
-    std::size_t p = 0;
-    while (p < was.cut.first && order[p] != o) ++p;
-    if (p == was.cut.first) return std::nullopt;
-    int output = 0;
-    while (g.output(o, output) != v) ++output;
-    cut.along.value = now.output(then[p], output);
-  }
-  cut.last = static_cast<std::uint32_t>(then.size() - 1 - behind);
-  return cut.apply(candidate<G>{std::move(e.graph), std::move(e.order), {}});
-}
+std::optional<edited> cut_anew(whole_again const& was, edited e);
 
 }  // namespace detail
 
@@ -68,15 +39,13 @@ struct rewrite_in_parts {
 
   /// Nothing if the parts are cut once more: those would have to be lifted first. Throws neap::error if the rule is checked
   /// and wrong.
-  template <class G>
-  std::optional<edited<G>> apply(candidate<G> const& c) const {
+  std::optional<edited> apply(candidate const& c) const {
     auto const was = detail::made_whole(c, fission);
     if (!was) return std::nullopt;
     auto e = what.apply(was->whole);
     return e ? detail::cut_anew(*was, std::move(*e)) : std::nullopt;
   }
-  template <class G>
-  std::string describe(candidate<G> const& c) const {
+  std::string describe(candidate const& c) const {
     auto const was = detail::made_whole(c, fission);
     if (!was) return "rewrite " + std::string(what.what->name);
     return detail::text_of({what.describe(was->whole), " in ", was->cut.parts, " parts"});
@@ -87,10 +56,9 @@ namespace detail {
 
 /// Yields the places of rules in every fission, in the order of the fissions' first parts. A fission is made whole when its
 /// first rule is asked for.
-template <class G>
 class rewrite_in_parts_stream {
  public:
-  rewrite_in_parts_stream(candidate<G> const& c, rewriter rules) : candidate_(&c), rules_(rules) {}
+  rewrite_in_parts_stream(candidate const& c, rewriter rules) : candidate_(&c), rules_(rules) {}
 
   std::optional<rewrite_in_parts> next() {
     if (!looked_) standing_ = standing_fissions(candidate_->graph, candidate_->order), looked_ = true;
@@ -99,7 +67,7 @@ class rewrite_in_parts_stream {
       if (!places_) {
         auto was = made_whole(*candidate_, number);
         if (!was) continue;
-        was_ = std::make_unique<whole_again<G>>(std::move(*was));  // where it stays
+        was_ = std::make_unique<whole_again>(std::move(*was));  // where it stays
         at_ = positions(was_->whole.order);
         places_.emplace(was_->whole, rules_.rules, rules_.check);
       }
@@ -113,14 +81,14 @@ class rewrite_in_parts_stream {
  private:
   bool is_inside(op_id o) const { return at_[o] >= was_->cut.first && at_[o] <= was_->cut.last; }
 
-  candidate<G> const* candidate_;
+  candidate const* candidate_;
   rewriter rules_;
   bool looked_ = false;
   plain_vector<standing_fission> standing_;
   std::size_t fission_ = 0;
-  std::unique_ptr<whole_again<G>> was_;
+  std::unique_ptr<whole_again> was_;
   table<op_id, std::uint32_t> at_;
-  std::optional<rewrite_stream<G>> places_;
+  std::optional<rewrite_stream> places_;
 };
 
 }  // namespace detail
@@ -131,14 +99,14 @@ struct rewriter_in_parts {
 
   rewriter rules;
 
-  template <class G>
-    requires std::derived_from<G, op_graph>
-  auto operator()(candidate<G> const& c) const {
-    return detail::rewrite_in_parts_stream<G>(c, rules);
-  }
+  auto operator()(candidate const& c) const { return detail::rewrite_in_parts_stream(c, rules); }
 };
 
 /// The same rules, inside fissions: `in_parts(taso_rules{})`.
 constexpr rewriter_in_parts in_parts(rewriter rules) { return {rules}; }
 
 }}  // namespace neap::v0
+
+#if !defined(NEAP_SEPARATE_COMPILATION)
+#include <neap/mutate/impl/rules_in_parts.ipp>
+#endif

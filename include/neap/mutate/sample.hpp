@@ -52,9 +52,8 @@ struct sampled {
   std::size_t count;
   std::uint64_t seed;
   constexpr permissions allows() const { return {.filtered = allowed_by(leaf).filtered}; }
-  template <class G>
-  auto operator()(candidate<G> const& c) const {
-    if constexpr (detail::check_leaf<M, G>()) return detail::sample_stream<stream_of<M, G>>(leaf(c), count, seed);
+  auto operator()(candidate const& c) const {
+    if constexpr (detail::check_leaf<M>()) return detail::sample_stream<stream_of<M>>(leaf(c), count, seed);
     else return detail::no_stream{};
   }
 };

@@ -30,9 +30,8 @@ struct truncated {
   M leaf;
   std::size_t count;
   constexpr permissions allows() const { return count > 0 ? allowed_by(leaf) : permissions{}; }
-  template <class G>
-  constexpr auto operator()(candidate<G> const& c) const {
-    if constexpr (detail::check_leaf<M, G>()) return detail::truncate_stream<stream_of<M, G>>(leaf(c), count);
+  constexpr auto operator()(candidate const& c) const {
+    if constexpr (detail::check_leaf<M>()) return detail::truncate_stream<stream_of<M>>(leaf(c), count);
     else return detail::no_stream{};
   }
 };

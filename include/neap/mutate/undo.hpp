@@ -56,14 +56,13 @@ struct undo_stretch {
   static constexpr bool judged_when_built = true;
   /// False if there is nothing to undo. Shares copies of one op of the original with each other, and nothing else that
   /// happens to compute the same. O(ops), and the edit.
-  template <class G>
-  bool edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const {
+  bool edit(candidate const& c, replay_facts const& facts, graph_edit& out) const {
     auto const& g = c.graph;
     detail::stand_ins redirected(g, facts.at);
     std::vector<op_id> gone;
     for (auto p = begin; p < end && p < c.order.size(); ++p) {
       auto const o = c.order[p];
-      if (g.template as<op::load>(o)) {
+      if (g.as<op::load>(o)) {
         if (redirected.add_loaded(o)) gone.push_back(o);
       } else if (auto const first = first_of(g, facts, o);
                  first != nothing<op_id> && redirected.add_results(o, first)) {
@@ -74,15 +73,13 @@ struct undo_stretch {
     redirected.edit(out, std::move(gone));
     return true;
   }
-  template <class G>
-  std::string describe(candidate<G> const&) const {
+  std::string describe(candidate const&) const {
     return detail::text_of({"undo what is done again at positions ", begin, " to ", end});
   }
 
  private:
   /// The op that ran first of those that o may share results with.
-  template <class G>
-  static op_id first_of(G const& g, replay_facts const& facts, op_id o) {
+  static op_id first_of(op_graph const& g, replay_facts const& facts, op_id o) {
     auto found = nothing<op_id>;
     auto const look = [&](op_id x) {
       if (x == o || facts.at[x] >= facts.at[o] || (found != nothing<op_id> && facts.at[x] >= facts.at[found])) return;

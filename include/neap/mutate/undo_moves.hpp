@@ -29,8 +29,7 @@ struct share_results {
   friend bool operator==(share_results const&, share_results const&) = default;
 
   static constexpr bool judged_when_built = true;
-  template <class G>
-  bool edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const {
+  bool edit(candidate const& c, replay_facts const& facts, graph_edit& out) const {
     if (!detail::may_share(c.graph, facts.at, first, again)) return false;
     detail::stand_ins redirected(c.graph, facts.at);
     for (std::size_t j = 0; j < c.graph.outputs(first).size(); ++j)
@@ -38,8 +37,7 @@ struct share_results {
     redirected.edit(out, {again});
     return true;
   }
-  template <class G>
-  std::string describe(candidate<G> const& c) const {
+  std::string describe(candidate const& c) const {
     return detail::text_of({"compute ", c.graph.facets(first).name, " #", index(c.graph.origin(first)), " once less"});
   }
 };
@@ -66,8 +64,7 @@ struct keep_in_memory {
   friend bool operator==(keep_in_memory const&, keep_in_memory const&) = default;
 
   static constexpr bool judged_when_built = true;
-  template <class G>
-  bool edit(candidate<G> const& c, replay_facts const& facts, graph_edit& out) const {
+  bool edit(candidate const& c, replay_facts const& facts, graph_edit& out) const {
     auto const& g = c.graph;
     auto const store = store_of(g, g.inputs(load)[0]);
     if (store == nothing<op_id>) return false;
@@ -80,8 +77,7 @@ struct keep_in_memory {
     redirected.edit(out, std::move(gone));
     return true;
   }
-  template <class G>
-  std::string describe(candidate<G> const& c) const {
+  std::string describe(candidate const& c) const {
     auto const store = store_of(c.graph, c.graph.inputs(load)[0]);
     auto const v = c.graph.inputs(store)[0];
     return detail::text_of(
@@ -92,13 +88,12 @@ struct keep_in_memory {
 namespace detail {
 /// For every op that an earlier one computes too, in the order of the schedule.
 struct find_shared {
-  template <class G>
-  plain_vector<scored<share_results>> operator()(candidate<G> const& c) const {
+  plain_vector<scored<share_results>> operator()(candidate const& c) const {
     plain_vector<scored<share_results>> found;
     auto const at = positions(c.order);
     number_map first;  // of each digest so far
     for (auto o : c.order) {
-      if (!graph_traits<G>::is_recomputable(c.graph, o)) continue;
+      if (!flow::is_recomputable(c.graph, o)) continue;
       auto const key = c.graph.digest(o).low;
       auto const before = first.find(key);
       if (before == number_map::none) first.add(key, static_cast<std::uint32_t>(index(o)));
@@ -109,11 +104,10 @@ struct find_shared {
 };
 /// For every load, and behind the first of several loads of one value for all of them.
 struct find_kept {
-  template <class G>
-  plain_vector<scored<keep_in_memory>> operator()(candidate<G> const& c) const {
+  plain_vector<scored<keep_in_memory>> operator()(candidate const& c) const {
     plain_vector<scored<keep_in_memory>> found;
     for (auto o : c.order) {
-      if (!c.graph.template as<op::load>(o)) continue;
+      if (!c.graph.as<op::load>(o)) continue;
       auto const store = store_of(c.graph, c.graph.inputs(o)[0]);
       if (store == nothing<op_id>) continue;
       found.push_back({0, {o, false}});
@@ -126,20 +120,12 @@ struct find_kept {
 
 /// The mutator: `share_results` for every op that an earlier one computes too, in the order of the schedule.
 struct de_rematerialize {
-  template <class G>
-    requires std::derived_from<G, op_graph>
-  auto operator()(candidate<G> const& c) const {
-    return detail::ranked_stream<share_results, G, detail::find_shared>(c, {});
-  }
+  auto operator()(candidate const& c) const { return detail::ranked_stream<share_results, detail::find_shared>(c, {}); }
 };
 
 /// The mutator: `keep_in_memory` for every load, and for all loads of one value together, in the order of the schedule.
 struct de_swap {
-  template <class G>
-    requires std::derived_from<G, op_graph>
-  auto operator()(candidate<G> const& c) const {
-    return detail::ranked_stream<keep_in_memory, G, detail::find_kept>(c, {});
-  }
+  auto operator()(candidate const& c) const { return detail::ranked_stream<keep_in_memory, detail::find_kept>(c, {}); }
 };
 
 }}  // namespace neap::v0

@@ -12,11 +12,11 @@ namespace neap { inline namespace v0 {
 
 namespace detail {
 
-template <class G, class... M>
+template <class... M>
 class zip_stream {
  public:
-  using mutation = sum_of_mutations<mutation_of<stream_of<M, G>>...>;
-  constexpr zip_stream(std::tuple<M...> const& leaves, candidate<G> const& c) : leaves_(leaves), candidate_(&c) {}
+  using mutation = sum_of_mutations<mutation_of<stream_of<M>>...>;
+  constexpr zip_stream(std::tuple<M...> const& leaves, candidate const& c) : leaves_(leaves), candidate_(&c) {}
 
   constexpr std::optional<mutation> next() {
     for (std::size_t tries = 0; tries < sizeof...(M); ++tries) {
@@ -41,8 +41,8 @@ class zip_stream {
     return std::nullopt;
   }
   std::tuple<M...> leaves_;
-  candidate<G> const* candidate_;
-  std::tuple<std::optional<stream_of<M, G>>...> streams_;
+  candidate const* candidate_;
+  std::tuple<std::optional<stream_of<M>>...> streams_;
   std::array<bool, sizeof...(M)> dry_{};
   std::size_t at_ = 0;
 };
@@ -53,9 +53,8 @@ template <class... M>
 struct zipped {
   std::tuple<M...> leaves;
   constexpr permissions allows() const { return detail::allowed_by_all(leaves); }
-  template <class G>
-  constexpr auto operator()(candidate<G> const& c) const {
-    if constexpr ((detail::check_leaf<M, G>() && ...)) return detail::zip_stream<G, M...>(leaves, c);
+  constexpr auto operator()(candidate const& c) const {
+    if constexpr ((detail::check_leaf<M>() && ...)) return detail::zip_stream<M...>(leaves, c);
     else return detail::no_stream{};
   }
 };

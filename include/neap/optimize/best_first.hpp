@@ -33,14 +33,13 @@
 
 namespace neap { inline namespace v0 { namespace detail {
 
-template <class G>
 class best_first {
  public:
-  best_first(G const& program, any_mutator<G> const& moves, cost_model_ref<G> cost, scheduler_ref<G> scheduler,
+  best_first(op_graph const& program, any_mutator const& moves, cost_model_ref cost, scheduler_ref scheduler,
              search_options const& options)
       : run_(program, moves, cost, scheduler, options) {}
 
-  optimized<G> run(schedule const& original, std::span<schedule const> orders) {
+  optimized run(schedule const& original, std::span<schedule const> orders) {
     auto& state = run_.state;
     add_first_candidates(original, orders);
     polish polishing(state, run_.placing);
@@ -90,7 +89,7 @@ class best_first {
     state.consider(run_.placing.answer());
   }
   /// The answer, polished, and what the outcome has of it.
-  void finish(polish<typename search_run<G>::state_type>& polishing) {
+  void finish(polish& polishing) {
     auto& state = run_.state;
     auto& out = state.out;
     {
@@ -109,7 +108,7 @@ class best_first {
     state.end();
   }
 
-  search_run<G> run_;
+  search_run run_;
   std::uint32_t epochs_ = 0;  // at the user's limits
 };
 

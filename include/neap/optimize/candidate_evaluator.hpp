@@ -24,57 +24,55 @@
 namespace neap { inline namespace v0 { namespace detail {
 
 /// What a mutation comes to: by its edit alone (`preview`), or built and simulated.
-template <class G>
 struct candidate_evaluation {
   edit_answer preview = edit_answer::unknown;
   // Of its edit, where that is known:
   plan_cost cost{};
   double excess = 0;  // bytes above the target, summed over positions
   // Of what was built, if it has no outline:
-  std::optional<edited<G>> made{};
+  std::optional<edited> made{};
   std::optional<digest> identity{};    // none: no order
   std::optional<simulation> result{};  // none: a duplicate, or no order
 };
 
-template <class G>
 class candidate_evaluator {
  public:
   /// All of it outlives the evaluator.
-  candidate_evaluator(cost_model_ref<G> cost, scheduler_ref<G> scheduler, search_options const& options,
+  candidate_evaluator(cost_model_ref cost, scheduler_ref scheduler, search_options const& options,
                       pin_guard const& pins)
       : cost_(cost),
         scheduler_(scheduler),
         options_(options),
         pins_(pins) {}
 
-  simulation evaluate(G const& g, schedule const& order) {
+  simulation evaluate(op_graph const& g, schedule const& order) {
     return timed(options_.profile, profile.judging, [&] {
       facts_.assign(g, cost_, options_.memory);
       return simulator_(facts_, order);
     });
   }
-  cost_model_ref<G> const& cost() const { return cost_; }
+  cost_model_ref const& cost() const { return cost_; }
   /// Whether a scheduler orders what mutations make.
   bool reorders() const { return static_cast<bool>(scheduler_); }
   /// Of what was simulated last.
   flow_facts const& facts() const { return facts_; }
-  std::optional<digest> digest_of(G const& g, schedule const& order) {
+  std::optional<digest> digest_of(op_graph const& g, schedule const& order) {
     return timed(options_.profile, profile.checking, [&] { return digest_(g, order); });
   }
 
   /// Evaluates a mutation of a candidate: by its edit, else by building it. `replay` is made at its first use.
   template <class M>
-  candidate_evaluation<G> evaluate(candidate<G> const& from, M const& m, std::optional<replay_facts>& replay,
-                                   bytes_t target, seen_candidates const& seen) {
-    candidate_evaluation<G> found;
+  candidate_evaluation evaluate(candidate const& from, M const& m, std::optional<replay_facts>& replay, bytes_t target,
+                                seen_candidates const& seen) {
+    candidate_evaluation found;
     if (!reorders()) found = outline(from, m, replay, target);
     if (found.preview == edit_answer::unknown) found = build(from, m, seen);
     return found;
   }
   /// The same of what a mutation has made: nothing if that breaks a pin. Duplicates are simulated too if `even_if_seen`.
-  candidate_evaluation<G> evaluate_edit(edited<G> e, seen_candidates const& seen, bool even_if_seen = false) {
+  candidate_evaluation evaluate_edit(edited e, seen_candidates const& seen, bool even_if_seen = false) {
     ++profile.built;
-    candidate_evaluation<G> found;
+    candidate_evaluation found;
     if (!pins_.holds(e.graph)) return found;
     if (reorders()) e.order = scheduler_(e.graph);
     found.made = std::move(e);
@@ -85,7 +83,7 @@ class candidate_evaluator {
     return found;
   }
   template <class M>
-  std::optional<edited<G>> apply(candidate<G> const& from, M const& m) {
+  std::optional<edited> apply(candidate const& from, M const& m) {
     return timed(options_.profile, profile.applying, [&] { return apply_mutation(m, from); });
   }
   /// The candidate that was evaluated last may be gone, and another one at its address.
@@ -95,14 +93,13 @@ class candidate_evaluator {
 
  private:
   template <class M>
-  candidate_evaluation<G> build(candidate<G> const& from, M const& m, seen_candidates const& seen) {
+  candidate_evaluation build(candidate const& from, M const& m, seen_candidates const& seen) {
     auto e = apply(from, m);
-    return e ? evaluate_edit(std::move(*e), seen) : candidate_evaluation<G>{};
+    return e ? evaluate_edit(std::move(*e), seen) : candidate_evaluation{};
   }
   template <class M>
-  candidate_evaluation<G> outline(candidate<G> const& c, M const& m, std::optional<replay_facts>& replay,
-                                  bytes_t target) {
-    candidate_evaluation<G> found;
+  candidate_evaluation outline(candidate const& c, M const& m, std::optional<replay_facts>& replay, bytes_t target) {
+    candidate_evaluation found;
     found.preview = timed(options_.profile, profile.drawing, [&] {
       if (!replay) replay.emplace(c.graph, c.order);
       return edit_of(m, c, *replay, outline_);
@@ -132,15 +129,15 @@ class candidate_evaluator {
     return found;
   }
 
-  cost_model_ref<G> cost_;
-  scheduler_ref<G> scheduler_;
+  cost_model_ref cost_;
+  scheduler_ref scheduler_;
   search_options const& options_;
   pin_guard const& pins_;
   flow_facts facts_;
-  outlined_facts<G> outlined_;
-  outline_delta<G> delta_;
-  candidate<G> const* outlined_of_ = nullptr;
-  transfer_costs<G> transfer_costs_;
+  outlined_facts outlined_;
+  outline_delta delta_;
+  candidate const* outlined_of_ = nullptr;
+  transfer_costs transfer_costs_;
   graph_edit outline_;
   simulator simulator_;
   candidate_digest digest_;

@@ -17,9 +17,9 @@ namespace neap { inline namespace v0 { namespace detail {
 
 /// Evaluates up to options.width mutations of a built candidate, and calls take(child) for each that is new, in their order.
 /// Those that may become the answer are built in the end; the others are known by their edits alone.
-template <class State, class Moves, class Take>
-void expand_candidate(State& state, Moves const& moves, typename State::node_ptr const& n, Take&& take) {
-  using node_ptr = typename State::node_ptr;
+template <class Take>
+void expand_candidate(search_state& state, any_mutator const& moves, search_state::node_ptr const& n, Take&& take) {
+  using node_ptr = search_state::node_ptr;
   n->expanded = true;
   work_meter::add(state.policy.epochs.expanding_an_op * n->state.order.size());
   auto stream = moves(n->state);
@@ -41,7 +41,7 @@ void expand_candidate(State& state, Moves const& moves, typename State::node_ptr
     take(std::move(child));
   };
   auto& evaluator = state.evaluator();
-  std::vector<typename State::move> drawn;
+  std::vector<search_state::move> drawn;
   std::vector<std::uint64_t> work;  // of drawing each
   for (std::size_t tries = 0; tries < state.options.width && !state.out_of_time();) {
     auto const most = std::min(state.options.width - tries, state.batch_size());

@@ -5,8 +5,8 @@
 //   for (auto const& step : found.placed.steps) ...                            // plan/external_plan.hpp
 //
 // What runs again is what graph_traits call is_recomputable, views too; what is stored and loaded is what a `swap` among
-// the mutators finds and is_swappable does not forbid. Mutators and schedulers of one's own work on the image: a
-// candidate<external_graph>, whose ops name the owner's by `c.graph.as<op::external>(o)->id`.
+// the mutators finds and is_swappable does not forbid. Mutators and schedulers of one's own work on the image, whose ops
+// name the owner's by `g.as<op::external>(o)->id`.
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
@@ -26,8 +26,8 @@ namespace neap { inline namespace v0 {
 
 /// A search's answer for an external graph.
 struct optimized_external : search_outcome {
-  external_plan placed;           // the best that fits; if none does, the one nearest to fitting
-  plan<external_graph> searched;  // the same plan, of the image: what a warm_start takes
+  external_plan placed;  // the best that fits; if none does, the one nearest to fitting
+  plan searched;         // the same plan, of the image: what a warm_start takes
 
   /// One line for a person where `fits` is false; empty otherwise.
   std::string why_not() const {
@@ -50,7 +50,7 @@ namespace detail {
 template <class C>
 struct image_cost {
   C const& transfers;
-  seconds_t operator()(external_graph const& g, op_id o) const {
+  seconds_t operator()(op_graph const& g, op_id o) const {
     auto const* x = g.as<op::external>(o);
     return x ? x->seconds : static_cast<seconds_t>(transfers(g, o));
   }
@@ -83,27 +83,11 @@ constexpr bool is_external_graph() {
   return adapted && dataflow_graph<G>;
 }
 
-/// Checked for the mutators before anything is built.
-template <class Moves>
-constexpr bool moves_external() {
-  static_assert(
-      gives_stream<Moves, external_graph>,
-      "neap: a mutator of an external graph works on its image: it lacks  auto operator()"
-      "(neap::candidate<neap::external_graph> const&) const  returning a stream with  std::optional<Mutation> "
-      "next()");
-  static_assert(!gives_stream<Moves, external_graph> || yields_mutations<Moves, external_graph>,
-                "neap: what this mutator yields is no mutation of an external graph's image, a regular type with  "
-                "std::optional<neap::edited<neap::external_graph>> "
-                "apply(neap::candidate<neap::external_graph> const&) const  and  std::string "
-                "describe(neap::candidate<neap::external_graph> const&) const");
-  return mutator_for<Moves, external_graph>;
-}
-
 /// Translates a plan of an image into the owner's ids.
 template <class G>
 class external_teller {
  public:
-  external_teller(G const& owner, external_image const& image, plan<external_graph> const& p)
+  external_teller(G const& owner, external_image const& image, plan const& p)
       : owner_(owner),
         image_(image),
         plan_(p),
@@ -197,15 +181,15 @@ class external_teller {
 
   G const& owner_;
   external_image const& image_;
-  plan<external_graph> const& plan_;
-  external_graph const& g_;
+  plan const& plan_;
+  op_graph const& g_;
   table<op_id, std::uint32_t> step_of_;
   table<storage_id, std::uint32_t> buffer_of_;
 };
 
 /// The plan of an image, and all figures of the search, for the image's owner. `original` is of the owner's graph.
 template <class G>
-optimized_external tell_owner(G const& owner, external_image const& image, optimized<external_graph>&& found) {
+optimized_external tell_owner(G const& owner, external_image const& image, optimized&& found) {
   optimized_external out;
   if (!found.fits)
     for (auto& line : once_reasons(found.best)) found.reasons.push_back(std::move(line));

@@ -37,8 +37,7 @@ class fission_seeds {
         numbers_(numbers) {}
 
   /// Adds the fissions of the next candidate, which outlives the seeds.
-  template <class G>
-  void add(candidate<G> const& c) {
+  void add(candidate const& c) {
     sweeps_.push_back(std::make_unique<fission_sweep>(c.graph, c.order, c.result, options_of_sweeps_));
     reach_ = std::max(reach_, sweeps_.back()->spacing());
     take(sweeps_.size() - 1, sweeps_.back()->front());
@@ -46,8 +45,7 @@ class fission_seeds {
   /// Adds stretches near the most promising ones; nearer at each call. False once they could not be nearer.
   bool refine(bytes_t target);
   /// What an option makes of its candidate; nothing if it cannot be built.
-  template <class G>
-  std::optional<edited<G>> build(option const& o, candidate<G> const& c) const {
+  std::optional<edited> build(option const& o, candidate const& c) const {
     return sweeps_[o.base]->apply(o.what.what, c);
   }
   /// How many candidates were added, and what is known of one.
@@ -77,8 +75,8 @@ class fission_seeds {
 };
 
 /// What a sweep of g's fissions needs of the device, taken from a cost model with a graph of two small ops.
-template <class G, class C>
-fission_sweep_options priced_for(G const& g, C const& cost) {
+template <class C>
+fission_sweep_options priced_for(op_graph const& g, C const& cost) {
   constexpr std::int64_t many = 1 << 20;
   graph_editor edit{g.facet_table()};
   auto const one = edit.add_source(role::input, {dtype::f32, {1}});
@@ -87,7 +85,7 @@ fission_sweep_options priced_for(G const& g, C const& cost) {
   auto const room = edit.add(op::blank{{many}, {}, dtype::f32, -1}, {})[0];
   auto const joined = edit.add(op::place{0, 0}, {room, piece})[0];
   auto const copy = edit.graph().producer(copied), join = edit.graph().producer(joined);
-  G const alone(std::move(edit).finish());
+  op_graph const alone(std::move(edit).finish());
   fission_sweep_options options;
   options.launch = cost(alone, copy);
   options.seconds_per_byte = std::max(cost(alone, join) - options.launch, 0.0) / static_cast<double>(2 * 4 * many);

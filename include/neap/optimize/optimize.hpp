@@ -1,12 +1,12 @@
 // optimize: from a graph, a pipeline of mutators and limits to the best candidate found. How it searches stands in
-// best_first.hpp (called by search_call.hpp), options and answer in search_options.hpp; external graphs come in by external.hpp.
+// best_first.hpp (called by impl/search.ipp), options and answer in search_options.hpp; external graphs come in by external.hpp.
 #pragma once
 
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/mutator.hpp>
 #include <neap/optimize/external.hpp>
 #include <neap/optimize/planned_once.hpp>
-#include <neap/optimize/search_call.hpp>
+#include <neap/optimize/search.hpp>
 #include <neap/optimize/search_callables.hpp>
 #include <neap/optimize/search_options.hpp>
 #include <neap/schedule/order.hpp>
@@ -70,39 +70,31 @@ constexpr decltype(auto) option_among(Otherwise const& otherwise, First const& f
   else return option_among<Kind>(otherwise, rest...);
 }
 
-/// `G` is the graph that costs are of; `Searched` the one that is searched.
-template <class G, class Searched, class Option>
+/// `G` is the graph that costs are of; neap's own, or an external one.
+template <class G, class Option>
 void set_option(search_options& to, schedule& order, Option const& o) {
   constexpr bool known = plain_option<Option> || progress_option<Option> || settable_option<Option> ||
-                         cost_option<Option, G> || cost_option<Option, Searched> || scheduler_option<Option, Searched>;
-  if constexpr (!known && !std::same_as<G, Searched>) {
+                         cost_option<Option, G> || cost_option<Option, op_graph> || scheduler_option<Option, op_graph>;
+  if constexpr (!known && !std::same_as<G, op_graph>) {
     static_assert(!scheduler_for<Option, G>,
                   "neap: this scheduler takes the external graph, and cannot order what a search makes of it: write  "
-                  "neap::schedule operator()(neap::external_graph const&) const");
+                  "neap::schedule operator()(neap::graph const&) const");
     static_assert(
         scheduler_for<Option, G> || known,
         "neap: optimize does not know this option. It takes limits, a time_budget, memory_options, "
         "search_options, a std::stop_token, a callback void(neap::search_progress const&), a schedule, a cost "
         "model  double operator()(G const&, neap::op_id) const  of the external graph G, and a scheduler  "
-        "neap::schedule operator()(neap::external_graph const&) const");
+        "neap::schedule operator()(neap::graph const&) const");
   } else {
     static_assert(known,
                   "neap: optimize does not know this option. It takes limits, a time_budget, memory_options, "
                   "search_options, a std::stop_token, a callback void(neap::search_progress const&), a schedule, "
-                  "a cost model  double operator()(G const&, neap::op_id) const  and a scheduler  "
-                  "neap::schedule operator()(G const&) const  of the graph's type G");
+                  "a cost model  double operator()(neap::graph const&, neap::op_id) const  and a scheduler  "
+                  "neap::schedule operator()(neap::graph const&) const");
   }
   if constexpr (std::same_as<Option, schedule>) order = o;
   else if constexpr (progress_option<Option> || settable_option<Option>) to.set(o);
 }
-/// Checked where a graph of neap's enters.
-template <class G>
-constexpr void check_search() {
-  static_assert(has_search<G>(),
-                "neap: a program that is compiled apart includes <neap/optimize/search.hpp> where it optimizes a graph "
-                "over a set of operators of its own");
-}
-
 template <class Option>
 void set_all_options(search_options& to, Option const& o) {
   if constexpr (std::same_as<Option, search_options>) to = o;
@@ -111,18 +103,16 @@ void set_all_options(search_options& to, Option const& o) {
 }  // namespace detail
 
 /// Searches with everything given: a cost model, the order that ratios refer to, other orders to start from, and who
-/// orders mutated graphs (as_mutated{}: each mutation does). `moves` is a mutator of candidates over G. Throws
-/// neap::error if an order is wrong: `original`, one of `seeds`, a scheduler's or a mutation's; if a cost is no time; and if
+/// orders mutated graphs (as_mutated{}: each mutation does). Throws neap::error if an order is wrong: `original`, one of `seeds`, a scheduler's or a mutation's; if a cost is no time; and if
 /// no search can run with a number of the policy.
-template <class G, class Moves, class Cost, class Scheduler = as_mutated>
-optimized<G> optimize_from(G const& program, Moves const& moves, Cost const& cost, schedule const& original,
-                           std::span<schedule const> seeds, search_options const& options,
-                           Scheduler const& scheduler = {}) {
-  detail::check_leaf<Moves, G>();
-  static_assert(detail::check_cost_model<Cost, G>());
-  detail::check_search<G>();
-  return detail::search_from(program, any_mutator<G>(moves), detail::cost_model_ref<G>(cost), original, seeds, options,
-                             detail::scheduler_ref<G>(scheduler));
+template <class Moves, class Cost, class Scheduler = as_mutated>
+optimized optimize_from(op_graph const& program, Moves const& moves, Cost const& cost, schedule const& original,
+                        std::span<schedule const> seeds, search_options const& options,
+                        Scheduler const& scheduler = {}) {
+  detail::check_leaf<Moves>();
+  static_assert(detail::check_cost_model<Cost, op_graph>());
+  return detail::search_from(program, any_mutator(moves), detail::cost_model_ref(cost), original, seeds, options,
+                             detail::scheduler_ref(scheduler));
 }
 
 namespace detail {
@@ -144,14 +134,13 @@ struct search_request {
 given_or<roofline> const& default_cost();
 
 /// The same from the orders that search_from_orders knows.
-template <class G, class Moves, class Cost, class Scheduler>
-optimized<G> search(G const& program, Moves const& moves, Cost const& cost, search_request& request,
-                    Scheduler const& scheduler) {
-  check_leaf<Moves, G>();
-  static_assert(check_cost_model<Cost, G>());
-  check_search<G>();
-  return search_with_pins(program, any_mutator<G>(moves), cost_model_ref<G>(cost), request.original, request.options,
-                          scheduler_ref<G>(scheduler));
+template <class Moves, class Cost, class Scheduler>
+optimized search(op_graph const& program, Moves const& moves, Cost const& cost, search_request& request,
+                 Scheduler const& scheduler) {
+  check_leaf<Moves>();
+  static_assert(check_cost_model<Cost, op_graph>());
+  return search_with_pins(program, any_mutator(moves), cost_model_ref(cost), request.original, request.options,
+                          scheduler_ref(scheduler));
 }
 
 }  // namespace detail
@@ -169,7 +158,7 @@ optimized<G> search(G const& program, Moves const& moves, Cost const& cost, sear
 ///   - a progress callback, void(search_progress const&);
 ///   - a strategy in place of the search's own: `beam{.width = 8}` (optimize/beam.hpp), or one's own (search_strategy.hpp);
 ///   - a schedule: the order that ratios refer to (default: the order of the ids);
-///   - a scheduler, `schedule operator()(G const&) const`: its order of the graph is one more to start from, and every
+///   - a scheduler, `schedule operator()(graph const&) const`: its order of the graph is one more to start from, and every
 ///     mutated graph runs in its order (default: in the one that the mutation gives). One that takes any graph says
 ///     that it returns a schedule (`template <class G> schedule operator()(G const&) const`);
 ///   - a cost model (default: the graph's own latencies, else the roofline of a 2-core host);
@@ -181,7 +170,7 @@ optimized<G> search(G const& program, Moves const& moves, Cost const& cost, sear
 ///
 /// A graph of another type is searched through its graph_traits; the answer then is an optimized_external, in that
 /// graph's own ids (optimize/external.hpp). A cost model of it prices its ops (default: its own seconds, else the
-/// roofline); stores and loads, which it does not know, cost what a model that also takes an external_graph gives, or a
+/// roofline); stores and loads, which it does not know, cost what a model that also takes a neap::graph gives, or a
 /// second one that takes only that (default: the link of a 2-core host's roofline).
 template <class P, class Moves, class... Option>
 auto optimize(P const& step, Moves const& moves, Option const&... option) {
@@ -190,19 +179,18 @@ auto optimize(P const& step, Moves const& moves, Option const&... option) {
   auto& options = request.options;
   (detail::set_all_options(options, option), ...);  // first: the others are changes to it, wherever they stand
   auto const& otherwise = detail::default_cost();
-  if constexpr (std::derived_from<G, op_graph>) {
-    (detail::set_option<G, G>(options, request.original, option), ...);
+  if constexpr (std::same_as<G, op_graph>) {
+    (detail::set_option<G>(options, request.original, option), ...);
     auto const& cost = detail::option_among<detail::is_cost<G>>(otherwise, option...);
     auto const& scheduler = detail::option_among<detail::is_scheduler<G>>(detail::no_scheduler, option...);
-    return detail::search<G>(detail::graph_in(step), moves, cost, request, scheduler);
+    return detail::search(detail::graph_in(step), moves, cost, request, scheduler);
   } else if constexpr (detail::is_external_graph<G>()) {
-    if constexpr (detail::moves_external<Moves>()) {
+    if constexpr (detail::check_leaf<Moves>()) {
       G const& owner = detail::graph_in(step);
-      (detail::set_option<G, external_graph>(options, request.original, option), ...);
+      (detail::set_option<G>(options, request.original, option), ...);
       auto const& cost = detail::option_among<detail::is_cost<G>>(otherwise, option...);
-      auto const& transfers = detail::option_among<detail::is_cost<external_graph>>(otherwise, option...);
-      auto const& scheduler =
-          detail::option_among<detail::is_scheduler<external_graph>>(detail::no_scheduler, option...);
+      auto const& transfers = detail::option_among<detail::is_cost<op_graph>>(otherwise, option...);
+      auto const& scheduler = detail::option_among<detail::is_scheduler<op_graph>>(detail::no_scheduler, option...);
       auto image = image_of(owner, [&](op_id o) { return static_cast<seconds_t>(cost(owner, o)); });
       auto found = detail::search(image.program, moves, detail::image_cost{transfers}, request, scheduler);
       auto told = detail::tell_owner(owner, image, std::move(found));
@@ -216,5 +204,4 @@ auto optimize(P const& step, Moves const& moves, Option const&... option) {
 
 #if !defined(NEAP_SEPARATE_COMPILATION)
 #include <neap/optimize/impl/optimize.ipp>
-#include <neap/optimize/search.hpp>
 #endif

@@ -14,24 +14,24 @@ struct as_mutated {};
 
 namespace detail {
 
-/// Refers to a cost model of graphs of type G, which outlives it. A cost model itself.
-template <class G>
+/// Refers to a cost model, which outlives it. A cost model itself.
 class cost_model_ref {
  public:
   template <class Cost>
     requires(!std::same_as<Cost, cost_model_ref>)
   explicit cost_model_ref(Cost const& model)
       : model_(&model),
-        call_([](void const* at, G const& g, op_id o) -> seconds_t { return (*static_cast<Cost const*>(at))(g, o); }) {}
-  seconds_t operator()(G const& g, op_id o) const { return call_(model_, g, o); }
+        call_([](void const* at, op_graph const& g, op_id o) -> seconds_t {
+          return (*static_cast<Cost const*>(at))(g, o);
+        }) {}
+  seconds_t operator()(op_graph const& g, op_id o) const { return call_(model_, g, o); }
 
  private:
   void const* model_;
-  seconds_t (*call_)(void const*, G const&, op_id);
+  seconds_t (*call_)(void const*, op_graph const&, op_id);
 };
 
-/// Refers to a scheduler of graphs of type G, which outlives it, or to none (as_mutated).
-template <class G>
+/// Refers to a scheduler, which outlives it, or to none (as_mutated).
 class scheduler_ref {
  public:
   explicit scheduler_ref(as_mutated const&) {}
@@ -39,13 +39,13 @@ class scheduler_ref {
     requires(!std::same_as<Scheduler, scheduler_ref>)
   explicit scheduler_ref(Scheduler const& scheduler)
       : scheduler_(&scheduler),
-        call_([](void const* at, G const& g) -> schedule { return (*static_cast<Scheduler const*>(at))(g); }) {}
+        call_([](void const* at, op_graph const& g) -> schedule { return (*static_cast<Scheduler const*>(at))(g); }) {}
   explicit operator bool() const { return call_ != nullptr; }
-  schedule operator()(G const& g) const { return call_(scheduler_, g); }
+  schedule operator()(op_graph const& g) const { return call_(scheduler_, g); }
 
  private:
   void const* scheduler_ = nullptr;
-  schedule (*call_)(void const*, G const&) = nullptr;
+  schedule (*call_)(void const*, op_graph const&) = nullptr;
 };
 
 }  // namespace detail

@@ -140,10 +140,9 @@ struct search_outcome {
 };
 
 /// A search's answer.
-template <class G>
 struct optimized : search_outcome {
-  candidate<G> best;  // the best that fits; if none does, the one nearest to fitting
-  plan<G> placed;     // best with addresses
+  candidate best;  // the best that fits; if none does, the one nearest to fitting
+  plan placed;     // best with addresses
 
   /// One line for a person where `fits` is false; empty otherwise.
   std::string why_not() const {

@@ -9,21 +9,20 @@
 
 namespace neap { inline namespace v0 { namespace detail {
 
-template <class G>
 struct search_problem {
   /// Program and options outlive it.
   template <class Moves>
-  search_problem(G const& program, Moves const& moves, search_options const& asked_for)
+  search_problem(op_graph const& program, Moves const& moves, search_options const& asked_for)
       : graph(program),
         options(asked_for),
         policy(asked_for.policy),
         allowed(allowed_by(moves)),
         may_run_again(program.op_count(), false) {
     if (allowed.recompute || !allowed.filtered)
-      for (auto o : program.ops()) may_run_again[index(o)] = graph_traits<G>::is_recomputable(program, o);
+      for (auto o : program.ops()) may_run_again[index(o)] = flow::is_recomputable(program, o);
   }
 
-  G const& graph;  // the program as it came
+  op_graph const& graph;  // the program as it came
   search_options const& options;
   search_policy const& policy;
   permissions const allowed;

@@ -15,12 +15,11 @@
 
 namespace neap { inline namespace v0 { namespace detail {
 
-template <class State, class Moves>
 class search_rounds {
  public:
-  using node_ptr = typename State::node_ptr;
+  using node_ptr = search_state::node_ptr;
 
-  search_rounds(State& state, Moves const& moves) : state_(state), moves_(moves) {}
+  search_rounds(search_state& state, any_mutator const& moves) : state_(state), moves_(moves) {}
 
   /// Rounds over the candidates of the queue, until a part of the budget is used up or the strategy expands none.
   void run(double part) {
@@ -68,8 +67,8 @@ class search_rounds {
     expand_candidate(state_, moves_, n, [&](node_ptr child) { state_.queue.push_back(std::move(child)); });
   }
 
-  State& state_;
-  Moves const& moves_;
+  search_state& state_;
+  any_mutator const& moves_;
   plain_vector<waiting_candidate> waiting_;
   double price_ = 0;  // seconds a byte-position above the target, the highest paid so far
 };

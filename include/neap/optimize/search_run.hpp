@@ -16,12 +16,11 @@ namespace neap { inline namespace v0 { namespace detail {
 /// When a stage runs (search_stages.hpp). Sub-searches run the seeds and the exploration again, in a scope of their own.
 enum class phase { begin, seeds, sub_searches, exploration, answer };
 
-template <class G>
 struct search_run {
-  using state_type = search_state<G>;
+  using state_type = search_state;
   using node_ptr = typename state_type::node_ptr;
 
-  search_run(G const& program, any_mutator<G> const& m, cost_model_ref<G> cost, scheduler_ref<G> scheduler,
+  search_run(op_graph const& program, any_mutator const& m, cost_model_ref cost, scheduler_ref scheduler,
              search_options const& options)
       : moves(m),
         state(program, m, cost, scheduler, options),
@@ -32,16 +31,16 @@ struct search_run {
         diving(state, m),
         rounds(state, m) {}
 
-  any_mutator<G> const& moves;
+  any_mutator const& moves;
   state_type state;
-  external_seeds<state_type> external;
-  segments<state_type> recomputed;
-  partitions<state_type> parts;
-  placement<state_type> placing;
-  dives<state_type, any_mutator<G>> diving;
-  search_rounds<state_type, any_mutator<G>> rounds;  // in place of dives, where a strategy is an option
-  std::vector<node_ptr> orders;                      // of the program
-  std::vector<node_ptr> warm;                        // plans of the warm start
+  external_seeds external;
+  segments recomputed;
+  partitions parts;
+  placement placing;
+  dives diving;
+  search_rounds rounds;          // in place of dives, where a strategy is an option
+  std::vector<node_ptr> orders;  // of the program
+  std::vector<node_ptr> warm;    // plans of the warm start
   std::vector<node_ptr> bases;   // of the epoch: what its seeds are made of, the orders and what rules make of them
   std::vector<node_ptr> starts;  // of the search that runs: the bases and the best fissions
 

@@ -36,18 +36,17 @@ struct search_path {
   search_step last;
 };
 
-/// A candidate of a search over graphs of type G.
-template <class G>
+/// A candidate of a search.
 struct search_node {
   std::shared_ptr<search_path const> path;  // none of the original
-  candidate<G> state;
+  candidate state;
   double excess = 0;  // bytes above the target, summed over positions
   bool expanded = false;
   bool is_external_seed = false;  // made elsewhere
   bool is_polished = false;       // by the last stage (stages/polish.hpp)
   // Of a candidate that is not built yet: of what and how it is to be. Of its state only peak and latency are there.
   std::shared_ptr<search_node> from;
-  std::optional<any_mutation<G>> how;
+  std::optional<any_mutation> how;
   double gained = 0;  // of the excess of `from`
 };
 
@@ -75,29 +74,27 @@ struct search_scope {
 };
 
 /// Throws: what a mutation has made has an order that is none, the scheduler's where one reorders candidates.
-template <class G>
-[[noreturn]] void refuse_order(G const& g, schedule const& order, std::string const& mutation, bool reorders) {
+[[noreturn]] inline void refuse_order(op_graph const& g, schedule const& order, std::string const& mutation,
+                                      bool reorders) {
   auto const why = check_order(g, order).message();
   if (reorders) throw_error({"optimize: the scheduler's order is wrong after \"", mutation, "\": ", why});
   throw_error({"optimize: the mutation \"", mutation, "\" gives a wrong order: ", why});
 }
 
-template <class G>
-class search_state : public search_problem<G>, public search_scope<search_node<G>> {
+class search_state : public search_problem, public search_scope<search_node> {
  public:
-  using move = any_mutation<G>;
-  using node = search_node<G>;
+  using move = any_mutation;
+  using node = search_node;
   using scope = search_scope<node>;
-  using problem = search_problem<G>;
+  using problem = search_problem;
   using problem::graph, problem::options, problem::policy, problem::allowed, problem::limits;
   using scope::beats, scope::is_met;
   using scope::is_exploratory, scope::active_limits, scope::best, scope::records_near_smallest, scope::goal,
       scope::queue, scope::target;
   using node_ptr = std::shared_ptr<node>;
-  using graph_type = G;
-  using evaluator_type = candidate_evaluator<G>;
+  using evaluator_type = candidate_evaluator;
 
-  search_state(G const& program, any_mutator<G> const& moves, cost_model_ref<G> cost, scheduler_ref<G> scheduler,
+  search_state(op_graph const& program, any_mutator const& moves, cost_model_ref cost, scheduler_ref scheduler,
                search_options const& asked_for)
       : problem(program, moves, asked_for),
         budget(asked_for),
@@ -117,7 +114,7 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
   incumbent_alternatives<node_ptr> alternatives;
   std::function<void(node_ptr const&)> on_incumbent_replaced;  // of the best so far
   seen_candidates seen;
-  optimized<G> out;
+  optimized out;
   search_record record;
 
   // ---- the goal
@@ -165,7 +162,7 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
   // ---- candidates
 
   /// Whether a graph keeps the pins of the program.
-  bool keeps_pins(G const& g) const { return pins_.holds(g); }
+  bool keeps_pins(op_graph const& g) const { return pins_.holds(g); }
   /// A seed waits in the queue, as a whole candidate.
   void enqueue_seed(node_ptr seed) { add_seed(queue, std::move(seed), policy.open_list, graph.op_count()); }
   std::size_t max_waiting() const { return open_list_room(policy.open_list, graph.op_count()); }
@@ -174,14 +171,14 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
   /// Whether a scheduler orders what mutations make.
   bool reorders() const { return evaluators_.front().reorders(); }
   /// A whole candidate.
-  simulation evaluate_whole(G const& g, schedule const& order) {
+  simulation evaluate_whole(op_graph const& g, schedule const& order) {
     auto result = evaluator().evaluate(g, order);
     add_work_of_judging(g);
     record.count(result);
     return result;
   }
   /// A candidate that a step makes of another one, which may be none; no step without words.
-  node_ptr make_node(node_ptr const& from, std::string how, G g, schedule order, simulation result) const {
+  node_ptr make_node(node_ptr const& from, std::string how, op_graph g, schedule order, simulation result) const {
     auto n = std::make_shared<node>();
     if (from) n->path = from->path;
     if (!how.empty())
@@ -226,7 +223,7 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
       return;
     }
     if (!evaluator().reorders() && !replay) replay.emplace(from->state.graph, from->state.order);
-    std::vector<std::optional<candidate_evaluation<G>>> found(moves.size());
+    std::vector<std::optional<candidate_evaluation>> found(moves.size());
     auto const before = work_meter::now();
     team_.run(moves.size(), [&](unsigned worker, std::size_t k) {
       if (k > 0 && is_over()) return;
@@ -253,7 +250,7 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
   /// Evaluates and admits what a mutation has made of a candidate. Nothing if it breaks a pin, or is a duplicate, unless
   /// `even_if_seen`.
   template <class M>
-  node_ptr evaluate_edit(node_ptr const& from, M const& m, edited<G> e, bool even_if_seen = false) {
+  node_ptr evaluate_edit(node_ptr const& from, M const& m, edited e, bool even_if_seen = false) {
     return admit(from, m, evaluator().evaluate_edit(std::move(e), seen, even_if_seen), even_if_seen);
   }
   /// Builds a candidate that is known by its edit alone. False if it is a duplicate; then it counts as expanded.
@@ -290,11 +287,11 @@ class search_state : public search_problem<G>, public search_scope<search_node<G
   }
 
   /// Of a candidate that is simulated whole.
-  void add_work_of_judging(G const& g) const { work_meter::add(policy.epochs.judging_an_op * g.op_count()); }
+  void add_work_of_judging(op_graph const& g) const { work_meter::add(policy.epochs.judging_an_op * g.op_count()); }
 
   /// An evaluated mutation becomes a candidate of the search.
   template <class M>
-  node_ptr admit(node_ptr const& from, M const& m, candidate_evaluation<G> found, bool even_if_seen = false) {
+  node_ptr admit(node_ptr const& from, M const& m, candidate_evaluation found, bool even_if_seen = false) {
     if (found.preview == edit_answer::known) {
       if constexpr (std::is_same_v<M, move>) {
         record.count(found.cost);

@@ -22,12 +22,11 @@ struct best_segments {
   bytes_t peak = std::numeric_limits<bytes_t>::max();           // of those within the limit of latency
 };
 
-template <class G>
 class segment_seeds {
  public:
   /// The candidate and the goal outlive the seeds; the goal may change between runs. Fewer prices once `stop()`.
   template <class Stop>
-  segment_seeds(candidate<G> const& from, objective const& goal, Stop&& stop,
+  segment_seeds(candidate const& from, objective const& goal, Stop&& stop,
                 search_policy::segment_numbers const& numbers = {})
       : from_(from),
         goal_(goal),
@@ -62,9 +61,7 @@ class segment_seeds {
   }
 
  private:
-  std::optional<edited<G>> build(recompute_choice const& choice) const {
-    return recompute_segments::build(from_, choice);
-  }
+  std::optional<edited> build(recompute_choice const& choice) const { return recompute_segments::build(from_, choice); }
   /// At least about what a choice comes to: not all that may run again is needed.
   seconds_t estimate(recompute_choice const& choice) const {
     return from_.result.latency + numbers_.needed * choice.seconds;
@@ -127,7 +124,7 @@ class segment_seeds {
     }
   }
 
-  candidate<G> const& from_;
+  candidate const& from_;
   objective const& goal_;
   search_policy::segment_numbers numbers_;
   recompute_ground ground_;

@@ -34,12 +34,9 @@ class warm_start {
     else if constexpr (requires { answer.placed.graph; }) add(answer.placed);
     else add(answer);
   }
-  template <class G>
-  void add(plan<G> const& p) {
-    plans_.push_back({placed_steps(p), op_graph(p.graph), p.original});
-  }
+  void add(plan const& p) { plans_.push_back({placed_steps(p), op_graph(p.graph), p.original}); }
   void add(warm_start more);
-  std::vector<plan<op_graph>> const& plans() const { return plans_; }
+  std::vector<plan> const& plans() const { return plans_; }
   /// Whether any plan has ops in parts; ops that rules made.
   bool runs_in_parts() const;
   bool is_rewritten() const;
@@ -48,7 +45,7 @@ class warm_start {
   void rebind(digest const& program, digest const& searched);
 
  private:
-  std::vector<plan<op_graph>> plans_;
+  std::vector<plan> plans_;
 };
 
 }}  // namespace neap::v0

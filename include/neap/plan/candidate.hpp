@@ -8,9 +8,8 @@
 
 namespace neap { inline namespace v0 {
 
-template <class G>
 struct candidate {
-  G graph;
+  op_graph graph;
   schedule order;
   simulation result;
   std::uint32_t visits = 0;  // how often a search has looked at its mutations before

@@ -29,12 +29,8 @@ struct graph_edit {
     seconds_t seconds = 0;     // of a transfer: set where the edit is judged (simulate/transfer_costs.hpp)
 
     /// How many values it makes.
-    template <class G>
-    std::size_t output_count(G const& g) const {
-      return what == kind::again ? g.outputs(like).size() : 1;
-    }
-    template <class G>
-    std::span<value_id const> inputs(G const& g, graph_edit const& edit) const {
+    std::size_t output_count(op_graph const& g) const { return what == kind::again ? g.outputs(like).size() : 1; }
+    std::span<value_id const> inputs(op_graph const& g, graph_edit const& edit) const {
       return {edit.reads.data() + reads, what == kind::again ? g.inputs(like).size() : 1};
     }
   };
@@ -58,14 +54,12 @@ struct graph_edit {
   /// The number of the run that comes k-th.
   std::size_t in_order(std::size_t k) const { return sequence.empty() ? k : sequence[k]; }
   /// An op of g runs again; what it reads is added to `reads` next. The first value that it makes.
-  template <class G>
-  value_id run_again(G const& g, op_id like, std::uint32_t before) {
+  value_id run_again(op_graph const& g, op_id like, std::uint32_t before) {
     return add(g, {kind::again, like, nothing<value_id>, before, static_cast<std::uint32_t>(reads.size())},
                g.outputs(like).size());
   }
   /// A transfer or a wait of what fills the storage of `moved`. The value that it makes.
-  template <class G>
-  value_id transfer(G const& g, kind what, value_id moved, value_id of, std::uint32_t before) {
+  value_id transfer(op_graph const& g, kind what, value_id moved, value_id of, std::uint32_t before) {
     reads.push_back(of);
     return add(g, {what, nothing<op_id>, moved, before, static_cast<std::uint32_t>(reads.size() - 1)}, 1);
   }
@@ -79,8 +73,7 @@ struct graph_edit {
   void sort_rereads();
 
  private:
-  template <class G>
-  value_id add(G const& g, run const& r, std::size_t makes) {
+  value_id add(op_graph const& g, run const& r, std::size_t makes) {
     runs.push_back(r);
     auto const first = id_at<value_id>(g.value_count() + new_values);
     new_values += static_cast<std::uint32_t>(makes);

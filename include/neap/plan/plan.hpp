@@ -70,9 +70,8 @@ struct placed_steps {
   }
 };
 
-template <class G>
 struct plan : placed_steps {
-  G graph;          // with its copies, stores and loads
+  op_graph graph;   // with its copies, stores and loads
   digest original;  // of the graph that the user gave; ids in op_record::origin are that graph's
 
   /// For each storage the index of its buffer, or no_buffer.

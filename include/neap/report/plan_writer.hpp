@@ -66,8 +66,7 @@ std::string plan_json(op_graph const& g, placed_steps const& p, digest original,
 }  // namespace detail
 
 /// The text of the file. Linear in the plan's size.
-template <class G>
-std::string plan_json(plan<G> const& p, plan_source const& from) {
+inline std::string plan_json(plan const& p, plan_source const& from) {
   return detail::plan_json(p.graph, p, p.original, from);
 }
 

@@ -46,11 +46,10 @@ struct benchmark_options {
   std::size_t candidates = 200;  // that a search judges
 };
 
-template <class G>
 class planner_benchmark {
  public:
   /// `program` is copied. Times of ops come from `cost`, for simulation and search.
-  explicit planner_benchmark(std::string name, G program, benchmark_options const& o = {})
+  explicit planner_benchmark(std::string name, op_graph program, benchmark_options const& o = {})
       : shared_(std::make_shared<shared>(shared{std::move(name), std::move(program), o, {}, {}, {}})) {
     auto& s = *shared_;
     s.facts = flow_facts(s.program, roofline::host(1), memory_options{});
@@ -68,8 +67,9 @@ class planner_benchmark {
   /// Time to order the graph; the result is the peak in bytes.
   template <class S>
   planner_benchmark& scheduler(std::string who, S s) {
-    static_assert(scheduler_for<S, G>,
-                  "neap: this is no scheduler of this graph: it lacks  neap::schedule operator()(G const&) const");
+    static_assert(
+        scheduler_for<S, op_graph>,
+        "neap: this is no scheduler of this graph: it lacks  neap::schedule operator()(neap::graph const&) const");
     return add("schedule", std::move(who), "peak bytes", [p = shared_, s] {
       auto const order = s(p->program);
       return static_cast<double>(simulator{}.peak(p->facts, order));
@@ -78,7 +78,7 @@ class planner_benchmark {
   /// Time to ask a cost model for every op; the result is the step's seconds.
   template <class C>
   planner_benchmark& cost_model(std::string who, C c) {
-    static_assert(detail::check_cost_model<C, G>());
+    static_assert(detail::check_cost_model<C, op_graph>());
     add("cost", who, "seconds", [p = shared_, c] {
       double sum = 0;
       for (auto o : id_range<op_id>(flow::op_count(p->program))) sum += c(p->program, o);
@@ -92,7 +92,7 @@ class planner_benchmark {
   planner_benchmark& allocator(std::string who, P planner) {
     static_assert(detail::check_planner<P>());
     return add("allocate", std::move(who), "arena bytes", [p = shared_, planner] {
-      candidate<G> c{p->program, p->order, p->simulated};
+      candidate c{p->program, p->order, p->simulated};
       return static_cast<double>(make_plan(std::move(c), p->program, memory_options{}, planner).arena_bytes);
     });
   }
@@ -100,8 +100,8 @@ class planner_benchmark {
   /// peak in bytes.
   template <class M>
   planner_benchmark& moves(std::string who, M m) {
-    static_assert(detail::check_leaf<M, G>());
-    auto const from = [](shared const& s) { return candidate<G>{s.program, s.order, s.simulated}; };
+    static_assert(detail::check_leaf<M>());
+    auto const from = [](shared const& s) { return candidate{s.program, s.order, s.simulated}; };
     add("draw all", who, "mutations", [p = shared_, m, c = from(*shared_)] {
       auto stream = m(c);
       double n = 0;
@@ -174,7 +174,7 @@ class planner_benchmark {
  private:
   struct shared {
     std::string name;
-    G program;
+    op_graph program;
     benchmark_options options;
     flow_facts facts;
     schedule order;
@@ -234,12 +234,5 @@ class planner_benchmark {
   std::vector<benchmark_row> rows_;
   double mutable volatile keep_ = 0;  // so that no call is left out
 };
-
-template <class G>
-planner_benchmark(std::string, G) -> planner_benchmark<G>;
-template <class G>
-planner_benchmark(char const*, G) -> planner_benchmark<G>;
-template <class G>
-planner_benchmark(char const*, G, benchmark_options) -> planner_benchmark<G>;
 
 }}  // namespace neap::v0

@@ -66,11 +66,9 @@ int overwritten_input(G const& g, value_id out) {
 /// Whether any plan could put output j in the place of input i: of it, or of a copy of it.
 template <class G>
 bool might_take_over(G const& g, op_id o, std::size_t i, std::size_t j) {
-  if constexpr (requires { traits_of<G>::might_take_over(g, o, i, j); }) {
-    return traits_of<G>::might_take_over(g, o, i, j);
-  } else if constexpr (std::derived_from<G, op_graph>) {
-    auto const* x = g.template as<op::opaque>(o);
-    return x ? x->pointwise : g.facets(o).is_elementwise(g.attributes(o));
+  if constexpr (std::same_as<G, op_graph>) {
+    auto const* x = g.template as<op::external>(o);
+    return x ? x->may_take_over(i, j) : flow::takes_over(g, o);
   } else {
     return flow::may_take_over(g, o, i, j);
   }

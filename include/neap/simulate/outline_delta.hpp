@@ -2,7 +2,7 @@
 // touches are looked at, and those whose transfers now end before other ops; the bytes of the order are those of the
 // candidate, shifted by ranges.
 //
-//   outline_delta<graph> delta;
+//   outline_delta delta;
 //   delta.assign(candidate, facts);                          // once a candidate: O(ops + storages)
 //   facts.add_rows(outline);
 //   auto const would_be = delta.judge(facts, at, values, outline, target);
@@ -25,7 +25,6 @@
 
 namespace neap { inline namespace v0 {
 
-template <class G>
 class outline_delta {
  public:
   struct answer {
@@ -35,7 +34,7 @@ class outline_delta {
   };
 
   /// Reads a candidate, which must outlive this object, from its facts.
-  void assign(candidate<G> const& c, flow_facts const& facts) {
+  void assign(candidate const& c, flow_facts const& facts) {
     c_ = &c;
     auto const n = c.order.size();
     seconds_.resize_for_overwrite(n);
@@ -68,7 +67,7 @@ class outline_delta {
   }
 
   /// `facts` have the rows of the outline. `at`: the positions of the candidate's ops; `values`: those of each storage.
-  answer judge(outlined_facts<G> const& facts, table<op_id, std::uint32_t> const& at,
+  answer judge(outlined_facts const& facts, table<op_id, std::uint32_t> const& at,
                csr<storage_id, value_id> const& values, graph_edit const& outline, bytes_t target) {
     begin(facts, at, values, outline);
     auto const ends = facts.has_transfers() ? run_all(facts, at) : latency(facts);
@@ -104,7 +103,7 @@ class outline_delta {
     seconds_t end;
   };
 
-  void begin(outlined_facts<G> const& facts, table<op_id, std::uint32_t> const& at,
+  void begin(outlined_facts const& facts, table<op_id, std::uint32_t> const& at,
              csr<storage_id, value_id> const& values, graph_edit const& outline) {
     if (++round_ == 0) {  // stamps of four billion outlines ago would look like new ones
       for (auto& s : seen_) s.round = 0;
@@ -160,9 +159,7 @@ class outline_delta {
       else if (p == n) return;
     }
   }
-  op_id row_of_run(outlined_facts<G> const& facts, std::size_t k) const {
-    return id_at<op_id>(facts.base_op_count() + k);
-  }
+  op_id row_of_run(outlined_facts const& facts, std::size_t k) const { return id_at<op_id>(facts.base_op_count() + k); }
 
   // ---- lives
 
@@ -174,7 +171,7 @@ class outline_delta {
       for (auto const& u : c_->graph.uses(v)) see(u.op);
     }
   }
-  bool counts(outlined_facts<G> const& facts, storage_id s) const {
+  bool counts(outlined_facts const& facts, storage_id s) const {
     return !facts.is_resident(s) && !facts.is_kept(s) && facts.bytes(s) != 0;
   }
   life& note(storage_id s) {
@@ -182,7 +179,7 @@ class outline_delta {
     if (l.round != round_) l = {round_, 0, false, 0}, noted_.push_back(s);
     return l;
   }
-  void touch(outlined_facts<G> const& facts, storage_id s, std::uint32_t position, seconds_t held = 0) {
+  void touch(outlined_facts const& facts, storage_id s, std::uint32_t position, seconds_t held = 0) {
     if (index(s) >= facts.base_storage_count()) {
       auto& n = new_[index(s) - facts.base_storage_count()];
       n.last = std::max(n.last, position), n.held = std::max(n.held, held);
@@ -192,7 +189,7 @@ class outline_delta {
     }
   }
   /// What the outline touches, and where new rows do so last.
-  void touch_all(outlined_facts<G> const& facts, table<op_id, std::uint32_t> const& at) {
+  void touch_all(outlined_facts const& facts, table<op_id, std::uint32_t> const& at) {
     for (std::size_t k = 0; k < outline_->runs.size(); ++k) {
       auto const row = row_of_run(facts, k);
       auto const position = position_of_run(k);
@@ -220,7 +217,7 @@ class outline_delta {
     }
   }
   /// A storage of the candidate lives otherwise.
-  void move_life(outlined_facts<G> const& facts, table<op_id, std::uint32_t> const& at, storage_id s) {
+  void move_life(outlined_facts const& facts, table<op_id, std::uint32_t> const& at, storage_id s) {
     auto& l = seen_[s];
     auto const was = c_->result.live[s];
     op_id last_as_it_was = nothing<op_id>;  // the last op without a new row that touches it
@@ -252,7 +249,7 @@ class outline_delta {
     if (asked_[o] == round_) return;
     asked_[o] = round_, asked_ops_.push_back(o);
   }
-  void move_takeovers(outlined_facts<G> const& facts, table<op_id, std::uint32_t> const& at) {
+  void move_takeovers(outlined_facts const& facts, table<op_id, std::uint32_t> const& at) {
     auto const undo = [&](op_id o) {
       for (auto s : facts.makes(o))
         if (c_->result.takes_over[s] != nothing<storage_id>) add_life(moved(at[o]), moved_end(at[o]), facts.bytes(s));
@@ -272,7 +269,7 @@ class outline_delta {
       k = end;
     }
   }
-  void take_over(outlined_facts<G> const& facts, table<op_id, std::uint32_t> const& at,
+  void take_over(outlined_facts const& facts, table<op_id, std::uint32_t> const& at,
                  std::span<takeover_candidate const> candidates) {
     taken_.clear();
     for (auto const& x : candidates) {
@@ -288,7 +285,7 @@ class outline_delta {
       add_life(p, p + 1, -facts.bytes(x.to));
     }
   }
-  std::uint32_t last_of(outlined_facts<G> const& facts, storage_id s) const {
+  std::uint32_t last_of(outlined_facts const& facts, storage_id s) const {
     auto const base = facts.base_storage_count();
     if (index(s) >= base) return new_[index(s) - base].last;
     if (auto const& l = seen_[s]; l.round == round_) return l.last;
@@ -298,7 +295,7 @@ class outline_delta {
   // ---- sums
 
   /// The peak; adds up what is above the target.
-  bytes_t sum_up(outlined_facts<G> const& facts, bytes_t target) {
+  bytes_t sum_up(outlined_facts const& facts, bytes_t target) {
     auto const* bytes_at = c_->result.bytes_at.data();
     std::uint32_t position = 0;
     std::size_t e = 0;
@@ -340,7 +337,7 @@ class outline_delta {
   // ---- times
 
   /// Of one stream: one after the other.
-  seconds_t latency(outlined_facts<G> const& facts) const {
+  seconds_t latency(outlined_facts const& facts) const {
     seconds_t t = free_of_compute(first_change_);
     walk(
         first_change_,
@@ -356,7 +353,7 @@ class outline_delta {
   }
 
   static constexpr std::size_t at_stream(op_stream s) { return static_cast<std::size_t>(s); }
-  static constexpr std::size_t compute = at_stream(op_stream::compute);
+  static constexpr auto compute = static_cast<std::size_t>(op_stream::compute);
 
   /// The candidate's transfers, who waits for them, and when each stream is free.
   void find_transfers(flow_facts const& facts) {
@@ -394,7 +391,7 @@ class outline_delta {
     return position < first_change_ ? c_->result.start[position] : starts_[position];
   }
   /// When the last transfer of a storage has ended.
-  seconds_t held_until(outlined_facts<G> const& facts, storage_id s) const {
+  seconds_t held_until(outlined_facts const& facts, storage_id s) const {
     if (index(s) >= facts.base_storage_count()) return new_[index(s) - facts.base_storage_count()].held;
     seconds_t until = seen_[s].round == round_ ? seen_[s].held : 0;
     if (transfers_.empty()) return until;
@@ -407,7 +404,7 @@ class outline_delta {
 
   /// Runs what follows the first change as the simulator does: when ops start, when transfers end, and up to which position
   /// they hold what they move. The latency.
-  seconds_t run_all(outlined_facts<G> const& facts, table<op_id, std::uint32_t> const& at) {
+  seconds_t run_all(outlined_facts const& facts, table<op_id, std::uint32_t> const& at) {
     auto const& runs = outline_->runs;
     auto const n = static_cast<std::uint32_t>(c_->order.size());
     bool const had = !transfers_.empty();
@@ -487,7 +484,7 @@ class outline_delta {
     return std::max(latest, free[compute]);
   }
 
-  candidate<G> const* c_ = nullptr;
+  candidate const* c_ = nullptr;
   plain_vector<seconds_t> seconds_;  // by position
   plain_vector<bytes_t> between_;    // what lives across the border before a position
   // of an outline:

@@ -2,7 +2,7 @@
 // added behind those of the candidate, and taken away again. A simulator reads them like any others, so that what it says
 // of the outline is what it would say of the graph, to the byte and to the last bit.
 //
-//   outlined_facts<graph> facts(candidate.graph, cost);
+//   outlined_facts facts(candidate.graph, cost);
 //   facts.apply(candidate.order, outline);
 //   auto const would_be = simulator.judge(facts, facts.order());
 //   facts.take_back();
@@ -21,18 +21,16 @@
 namespace neap { inline namespace v0 {
 
 /// G is a graph of neap's.
-template <class G>
-  requires std::derived_from<G, op_graph>
 class outlined_facts : public flow_facts {
  public:
   outlined_facts() = default;
   template <class C>
-  outlined_facts(G const& g, C const& cost, memory_options options = {}) {
+  outlined_facts(op_graph const& g, C const& cost, memory_options options = {}) {
     assign(g, cost, options);
   }
   /// Reads a graph, which must outlive these facts. O(ops + edges).
   template <class C>
-  void assign(G const& g, C const& cost, memory_options options = {}) {
+  void assign(op_graph const& g, C const& cost, memory_options options = {}) {
     flow_facts::assign(g, cost, options);
     g_ = &g;
     base_ops_ = op_count_, base_storages_ = storages_.size(), base_takeovers_ = takeovers_.size();
@@ -271,7 +269,7 @@ class outlined_facts : public flow_facts {
     absent_ = op_count_ - order_.size();
   }
 
-  G const* g_ = nullptr;
+  op_graph const* g_ = nullptr;
   std::size_t base_ops_ = 0, base_storages_ = 0, base_takeovers_ = 0;
   bool base_has_transfers_ = false;
   std::size_t touch_end_ = 0, after_end_ = 0;   // of the rows in use

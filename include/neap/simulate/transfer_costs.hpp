@@ -13,7 +13,6 @@
 namespace neap { inline namespace v0 {
 
 /// Remembers its answers: for one cost model. G is a graph of neap's.
-template <class G>
 class transfer_costs {
  public:
   struct both {
@@ -21,7 +20,7 @@ class transfer_costs {
   };
   /// For a value of g. O(types).
   template <class C>
-  both const& operator()(G const& g, C const& cost, value_id v) {
+  both const& operator()(op_graph const& g, C const& cost, value_id v) {
     auto const& type = g.type(v);
     for (auto const& k : known_)
       if (k.type == type) return k.takes;
@@ -30,7 +29,7 @@ class transfer_costs {
     auto const away = edit.add(op::store{}, {edit.add_source(role::input, type)})[0];
     auto const back = edit.add(op::load{}, {away})[0];
     auto const store = edit.graph().producer(away), load = edit.graph().producer(back);
-    G const alone(std::move(edit).finish());
+    op_graph const alone(std::move(edit).finish());
     // Each thread has a table: filling it does not count as work of the mutation that asks first.
     work_meter::reset_to(before);
     auto const time = [&](op_id o) { return detail::as_time(cost(alone, o), o, "optimize"); };
@@ -39,7 +38,7 @@ class transfer_costs {
   }
   /// Says of an outline of g what its transfers take.
   template <class C>
-  void tell(G const& g, C const& cost, graph_edit& outline) {
+  void tell(op_graph const& g, C const& cost, graph_edit& outline) {
     for (auto& r : outline.runs)
       if (r.what == graph_edit::kind::store) r.seconds = (*this)(g, cost, r.moved).store;
       else if (r.what == graph_edit::kind::load) r.seconds = (*this)(g, cost, r.moved).load;

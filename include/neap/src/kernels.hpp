@@ -14,8 +14,6 @@ NEAP_IMAGE_KERNELS(NEAP_COMPILED_ELSEWHERE)
 
 namespace neap { inline namespace v0 { namespace detail {
 
-std::span<kernel_function<host_backend> const> standard_kernels() {
-  return kernel_table<host_backend, standard_operators>();
-}
+std::span<kernel_function<host_backend> const> standard_kernels() { return kernel_table<host_backend>(); }
 
 }}}  // namespace neap::v0::detail

@@ -29,9 +29,8 @@
 
 namespace neap { inline namespace v0 {
 
-template <class G>
 struct with_recovered_activations {
-  G program;
+  op_graph program;
   table<value_id, value_id> value;  // of the original graph -> of the program; nothing<value_id>: dead
   std::size_t count = 0;            // results that are no longer kept for the backward part
 };
@@ -62,7 +61,7 @@ class activation_recoverer {
   /// y = relu(batch_norm(x, w, b)).
   void match_normed_relu(op_id o);
 
-  with_recovered_activations<op_graph> write();
+  with_recovered_activations write();
 
  private:
   struct replacement {
@@ -151,13 +150,7 @@ void match_results(activation_recoverer& r, op_id o, type_list<Op...>) {
 /// The program of a training step with the activations recovered whose operator has its op::grad_and_result in the graph's
 /// set, and those of relu(batch_norm(x)). `loss` divides the forward part from the backward one. Throws neap::error for a
 /// graph with parts, or whose ids are not in a topological order. O(results * ops behind the forward part).
-template <class Ops>
-with_recovered_activations<basic_graph<Ops>> recover_activations(basic_graph<Ops> const& g, value_id loss) {
-  detail::activation_recoverer r(g, loss);
-  for (auto o : g.ops()) detail::match_results(r, o, typename Ops::list{});
-  auto made = r.write();
-  return {basic_graph<Ops>(std::move(made.program)), std::move(made.value), made.count};
-}
+with_recovered_activations recover_activations(op_graph const& g, value_id loss);
 
 }}  // namespace neap::v0
 

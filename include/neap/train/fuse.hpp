@@ -120,34 +120,24 @@ class fuser : public operator_groups {
 };
 
 /// A program as fuse() makes it; with chains as in `like`, where possible.
-template <class Ops>
-fused_graph<basic_graph<Ops>> fused_by(basic_graph<Ops> const& g, fuse_options options,
-                                       std::span<std::vector<op_id> const> like) {
-  static_assert(Ops::template contains<op::fused>, "neap: fuse() needs op::fused in the graph's set");
-  fuser f(g, facets_of<op::fused>);
-  f.find(options, like);
-  auto made = f.write();
-  return {basic_graph<Ops>(std::move(made.program)), std::move(made.value), std::move(made.groups)};
-}
+fused_graph fused_by(op_graph const& g, fuse_options options, std::span<std::vector<op_id> const> like);
 
 /// A recipe whose steps are fused as the first one was, where that is possible: a batch of another size may have values
 /// of several shapes where they had one. (A trainer plans such a step anew.)
-template <class Ops>
-class fused_recipe final : public step_recipe<Ops> {
+class fused_recipe final : public step_recipe {
  public:
-  fused_recipe(std::shared_ptr<step_recipe<Ops> const> plain, fuse_options options,
-               std::vector<std::vector<op_id>> groups)
+  fused_recipe(std::shared_ptr<step_recipe const> plain, fuse_options options, std::vector<std::vector<op_id>> groups)
       : plain_(std::move(plain)),
         options_(options),
         groups_(std::move(groups)) {}
   model_ref model() const override { return plain_->model(); }
-  training_program<Ops> for_sample(void const* sample, void const* type, training_program<Ops> const& like,
-                                   std::source_location at) const override {
+  training_program for_sample(void const* sample, void const* type, training_program const& like,
+                              std::source_location at) const override {
     return fused(plain_->for_sample(sample, type, like, at), options_, groups_);
   }
   /// A step as fuse() makes it, steps for other samples included.
-  static training_program<Ops> fused(training_program<Ops> p, fuse_options options,
-                                     std::span<std::vector<op_id> const> like = {}) {
+  static training_program fused(training_program p, fuse_options options,
+                                std::span<std::vector<op_id> const> like = {}) {
     auto made = fused_by(p.program, options, like);
     if (!made.groups.empty()) take_rewritten(p, made);
     if (p.recipe) p.recipe = std::make_shared<fused_recipe>(p.recipe, options, std::move(made.groups));
@@ -155,7 +145,7 @@ class fused_recipe final : public step_recipe<Ops> {
   }
 
  private:
-  std::shared_ptr<step_recipe<Ops> const> plain_;
+  std::shared_ptr<step_recipe const> plain_;
   fuse_options options_;
   std::vector<std::vector<op_id>> groups_;
 };
@@ -164,15 +154,11 @@ class fused_recipe final : public step_recipe<Ops> {
 
 /// The program with operators of the standard set fused. Throws neap::error for a graph with parts or a cycle.
 /// O(ops + edges) for each operator made at most, and for a chain its size times its distance from what joins it.
-template <class Ops>
-fused_graph<basic_graph<Ops>> fuse(basic_graph<Ops> const& g, fuse_options options = {}) {
-  return detail::fused_by(g, options, {});
-}
+inline fused_graph fuse(op_graph const& g, fuse_options options = {}) { return detail::fused_by(g, options, {}); }
 
 /// A training step with operators fused. So are steps for samples of other sizes, which a trainer makes.
-template <class Ops>
-training_program<Ops> fuse(training_program<Ops> p, fuse_options options = {}) {
-  return detail::fused_recipe<Ops>::fused(std::move(p), options);
+inline training_program fuse(training_program p, fuse_options options = {}) {
+  return detail::fused_recipe::fused(std::move(p), options);
 }
 
 }}  // namespace neap::v0

@@ -22,9 +22,8 @@
 
 namespace neap { inline namespace v0 {
 
-template <class G>
 struct fused_updates {
-  G program;
+  op_graph program;
   table<value_id, value_id>
       value;                 // of the graph that was given -> of the program; nothing<value_id>: a fused gradient
   std::vector<op_id> fused;  // the updates that were, in the graph that was given
@@ -63,7 +62,7 @@ class update_fuser {
     fuse({product_behind(g_.inputs(o)[1]), o, &facets, at, 0});
   }
 
-  fused_updates<op_graph> write();
+  fused_updates write();
 
  private:
   /// Which op makes a gradient that has no other reader: in mixed precision, what its cast to f32 reads. (An update computes
@@ -99,13 +98,7 @@ void match_updates(update_fuser& f, op_id o, type_list<Op...>) {
 /// The program with the updates fused whose operator has its op::matmul_update in the graph's set (the standard set has
 /// those of all its optimizers); `chosen`, if given: those of these updates that can be, whatever their sizes. Throws neap::error for a graph with parts, or whose ids are not in a topological
 /// order. O(ops + edges).
-template <class Ops>
-fused_updates<basic_graph<Ops>> fuse_updates(basic_graph<Ops> const& g, std::span<op_id const>* chosen = nullptr) {
-  detail::update_fuser f(g, chosen);
-  for (auto o : g.ops()) detail::match_updates(f, o, typename Ops::list{});
-  auto made = f.write();
-  return {basic_graph<Ops>(std::move(made.program)), std::move(made.value), std::move(made.fused)};
-}
+fused_updates fuse_updates(op_graph const& g, std::span<op_id const>* chosen = nullptr);
 
 }}  // namespace neap::v0
 

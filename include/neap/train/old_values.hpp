@@ -18,9 +18,8 @@
 
 namespace neap { inline namespace v0 {
 
-template <class G>
 struct with_old_values {
-  G program;
+  op_graph program;
   table<value_id, value_id> value;  // of the given graph -> of the program
   std::size_t copies = 0;           // 0: the program is empty, the given graph can run as it is
 };
@@ -28,18 +27,13 @@ struct with_old_values {
 namespace detail {
 
 /// Weights are not copied: a gradient through an old weight is refused elsewhere.
-with_old_values<op_graph> copies_of_old_values(op_graph const& g);
+with_old_values copies_of_old_values(op_graph const& g);
 
 }  // namespace detail
 
 /// The same program in an order that can run, if copies of what buffers were make one possible. O(ops + edges) where
 /// the program can run as it is.
-template <class Ops>
-with_old_values<basic_graph<Ops>> keep_old_values(basic_graph<Ops> const& g) {
-  auto made = detail::copies_of_old_values(g);
-  if (made.copies == 0) return {};
-  return {basic_graph<Ops>(std::move(made.program)), std::move(made.value), made.copies};
-}
+with_old_values keep_old_values(op_graph const& g);
 
 }}  // namespace neap::v0
 

@@ -17,9 +17,8 @@
 
 namespace neap { inline namespace v0 {
 
-template <class G>
 struct fused_graph {
-  G program;
+  op_graph program;
   table<value_id, value_id> value;  // of the graph that was given -> of the program; nothing<value_id>: in an operator
   std::vector<std::vector<op_id>> groups;  // which ops became one, in order, by their ids in the graph that was given
 };
@@ -34,7 +33,7 @@ class operator_groups {
   operator_groups(op_graph const& g, operator_facets const& fused, std::string_view who);
 
   /// The program with its groups as operators. O(ops + edges), and for each op that waits the ops until it runs.
-  fused_graph<op_graph> write() const;
+  fused_graph write() const;
 
  protected:
   struct group {
@@ -75,7 +74,7 @@ class operator_groups {
       if (auto const p = g_.producer(v); p != nothing<op_id>) f(p);
     for (auto b : g_.order_after(o)) f(b);
   }
-  void put(program_copy& copy, op_id o, fused_graph<op_graph>& out) const;
+  void put(program_copy& copy, op_id o, fused_graph& out) const;
 
   operator_facets const& fused_;
   table<op_id, std::size_t> group_;   // an index into groups_

@@ -49,20 +49,18 @@ struct training_options {
   training_state* state = nullptr;        // goes on with these states; none: new ones
 };
 
-template <class Ops>
 struct training_program;
 
 namespace detail {
 /// How a step was made: model, loss, optimizer and options, to make it again for samples of other sizes.
-template <class Ops>
 class step_recipe {
  public:
   virtual ~step_recipe() = default;
   virtual model_ref model() const = 0;
   /// The step for another sample; `type` is the address that stands for the sample's type (sample_type). The model and
   /// the states are the same.
-  virtual training_program<Ops> for_sample(void const* sample, void const* type, training_program<Ops> const& like,
-                                           std::source_location at) const = 0;
+  virtual training_program for_sample(void const* sample, void const* type, training_program const& like,
+                                      std::source_location at) const = 0;
 };
 }  // namespace detail
 
@@ -72,9 +70,8 @@ struct named_value {
   value_id value;
 };
 
-template <class Ops = standard_operators>
 struct training_program {
-  basic_graph<Ops> program;
+  op_graph program;
   std::vector<resident> residents;  // all sources but the inputs: who holds their memory, and their names
   std::vector<value_id> inputs;     // in the order of the sample's tensors
   detail::sample_form form;         // what the sample was besides its tensors' types
@@ -85,8 +82,8 @@ struct training_program {
   std::vector<value_id> gradients;   // of these weights, if they are kept; after clipping
   training_state state;              // what the step goes on with: save and load it with the model
   detail::freeze_record freezing;    // which weights were frozen when it was made
-  std::shared_ptr<detail::step_numbers const> numbers;     // the optimizer's, written anew for each step
-  std::shared_ptr<detail::step_recipe<Ops> const> recipe;  // none where the program was not made from a model
+  std::shared_ptr<detail::step_numbers const> numbers;  // the optimizer's, written anew for each step
+  std::shared_ptr<detail::step_recipe const> recipe;    // none where the program was not made from a model
 
   /// Writes the numbers of the next step (rates...). A trainer does it; who runs the program otherwise calls it before
   /// each step if they change from step to step.
@@ -176,8 +173,8 @@ step_results take_step(step_callables const& with, training_state& state, traini
 std::vector<std::string> names_of_weights(model_ref model, std::vector<tensor> const& weights);
 
 /// The program as a pass wrote it anew.
-template <class Ops, class Pass>
-void take_rewritten(training_program<Ops>& p, Pass& made) {
+template <class Pass>
+void take_rewritten(training_program& p, Pass& made) {
   p.program = std::move(made.program);
   p.loss = made.value[p.loss];
   for (auto& r : p.residents) r.value = made.value[r.value];
@@ -185,80 +182,10 @@ void take_rewritten(training_program<Ops>& p, Pass& made) {
   for (auto* list : {&p.inputs, &p.weights, &p.gradients})
     for (auto& v : *list) v = made.value[v];
 }
-template <class Ops>
-void keep_old_values_of(training_program<Ops>& p) {
-  if (auto made = keep_old_values(p.program); made.copies > 0) take_rewritten(p, made);
-  require_order(p.program);
-}
-template <class Ops>
-void recover_activations_of(training_program<Ops>& p) {
-  if (auto made = recover_activations(p.program, p.loss); made.count > 0) take_rewritten(p, made);
-}
-template <class Ops>
-void fuse_updates_of(training_program<Ops>& p, training_program<Ops> const* like) {
-  std::span<op_id const> chosen;
-  if (like) chosen = like->fused;
-  auto made = fuse_updates(p.program, like ? &chosen : nullptr);
-  if (made.fused.empty()) return;
-  p.fused = std::move(made.fused);
-  take_rewritten(p, made);
-}
-
 /// Tells a trace the names of what a step has beside the model's tensors; `states`: names of the optimizer's, and the types
 /// of those that each weight has.
 void name_sources(tracer& t, step_numbers const& numbers, training_state& state, std::span<named_tensor const> weights,
                   std::span<std::string_view const> states, std::vector<std::vector<tensor_type>> const& types);
-
-/// The program of a step that has been traced; `like`: made as this one was, for another sample.
-template <class Ops>
-training_program<Ops> finished_step(tracer& t, step_results const& made, training_state const& state,
-                                    training_options const& options, training_program<Ops> const* like) {
-  training_program<Ops> p;
-  p.loss = t.keep(made.loss, role::loss);
-  for (auto const& o : made.outputs) p.outputs.push_back({o.name, t.keep(o.tensor, role::output)});
-  p.residents = t.residents();
-  for (auto const& w : made.weights)
-    for (auto const& r : p.residents)
-      if (r.holder.storage() == w.storage()) p.weights.push_back(r.value);
-  if (options.keep_gradients)
-    for (auto const& g : made.gradients) p.gradients.push_back(t.keep(g, role::gradient));
-  p.inputs = t.inputs();
-  p.program = basic_graph<Ops>(t.finish_unordered());
-  keep_old_values_of(p);
-  p.program = pinned(std::move(p.program), options.pins);
-  p.state = state;
-  if (options.recover_activations) recover_activations_of(p);
-  if (options.fuse_updates) fuse_updates_of(p, like);
-  return p;
-}
-/// Traces a step.
-template <class Ops>
-training_program<Ops> traced_step(step_callables const& with, training_state& state, training_options const& options,
-                                  std::source_location at, training_program<Ops> const* like = nullptr) {
-  caller_scope const here(at);
-  auto numbers = std::make_shared<step_numbers>(numbers_of(with.optimizer, options, state, at));
-  tracer t(table_of<Ops>(), at);
-  name_tensors(t, with.model);
-  auto const named = named_tensors_of(with.model, role::weight);
-  auto const weights = unfrozen(named);
-  std::vector<std::vector<tensor_type>> types;
-  for (auto const& w : weights) types.push_back(states_kept(with.optimizer, w.tensor, w.name, state));
-  name_sources(t, *numbers, state, weights, with.optimizer.states(), types);
-  auto const run = [&](tracer& in) {
-    step_results made;
-    with.loss.with_inputs(in, [&](loss_call const& loss) {
-      made = take_step({with.model, loss, with.optimizer}, state, options, *numbers, at);
-    });
-    return made;
-  };
-  auto p = finished_step<Ops>(t, run(t), state, options, like);
-  require_no_memory(t, table_of<Ops>(), run, at);
-  p.form = sample_form(with.loss.sample());
-  p.freezing = freeze_record(named);
-  p.numbers = std::move(numbers);
-  p.set({}, at);
-  return p;
-}
 
 /// An object of some type, owned. `destroy` deletes it.
 std::shared_ptr<void const> owned(void const* object, void (*destroy)(void const* object));
@@ -267,60 +194,11 @@ std::shared_ptr<void const> copy_of(void const* object) {
   return owned(new T(*static_cast<T const*>(object)), [](void const* p) { delete static_cast<T const*>(p); });
 }
 
-/// How a step of a model was made.
-template <class Ops>
-class model_recipe final : public step_recipe<Ops> {
- public:
-  /// `loss` and `optimizer` are copies of those in `with`.
-  model_recipe(step_callables const& with, std::shared_ptr<void const> loss, std::shared_ptr<void const> optimizer,
-               training_state const& state, training_options const& options)
-      : with_(with),
-        loss_(std::move(loss)),
-        optimizer_(std::move(optimizer)),
-        state_(state),
-        options_(options) {
-    with_.optimizer = with.optimizer.of(optimizer_.get());
-  }
-  model_ref model() const override { return with_.model; }
-  training_program<Ops> for_sample(void const* sample, void const* type, training_program<Ops> const& like,
-                                   std::source_location at) const override {
-    if (type != with_.loss.sample().type())
-      throw_error(context_access::place(at), {"trainer: the batch is of another C++ type than the sample"});
-    like.freezing.require_unchanged("trainer", at);
-    std::optional<precision_scope> scope;
-    precision_.enter(scope);
-    auto state = state_;                  // the same states
-    mode_scope const trains(true, true);  // also within an evaluation
-    step_callables const with{with_.model, with_.loss.with(loss_.get(), sample), with_.optimizer};
-    auto p = traced_step<Ops>(with, state, options_, at, &like);
-    p.recipe = std::make_shared<model_recipe>(*this);
-    return p;
-  }
-
- private:
-  step_callables with_;  // the sample in it is gone
-  std::shared_ptr<void const> loss_, optimizer_;
-  training_state state_;
-  training_options options_;
-  same_precision precision_;  // around the step
-};
-
 /// Makes a step and its recipe; `copy_loss` and `copy_optimizer` copy those in `with`.
-template <class Ops>
-training_program<Ops> made_step(step_callables const& with, void const* loss, void const* optimizer,
-                                std::shared_ptr<void const> (*copy_loss)(void const*),
-                                std::shared_ptr<void const> (*copy_optimizer)(void const*),
-                                training_options const& options, std::source_location at) {
-  training_state fresh;
-  training_state& state = options.state ? *options.state : fresh;
-  auto p = traced_step<Ops>(with, state, options, at);
-  p.recipe = std::make_shared<model_recipe<Ops>>(with, copy_loss(loss), copy_optimizer(optimizer), state, options);
-  return p;
-}
-NEAP_INSTANTIATE_ONCE(training_program<standard_operators> made_step(step_callables const&, void const*, void const*,
-                                                                     std::shared_ptr<void const> (*)(void const*),
-                                                                     std::shared_ptr<void const> (*)(void const*),
-                                                                     training_options const&, std::source_location));
+training_program made_step(step_callables const& with, void const* loss, void const* optimizer,
+                           std::shared_ptr<void const> (*copy_loss)(void const*),
+                           std::shared_ptr<void const> (*copy_optimizer)(void const*), training_options const& options,
+                           std::source_location at);
 
 }  // namespace detail
 
@@ -330,20 +208,20 @@ NEAP_INSTANTIATE_ONCE(training_program<standard_operators> made_step(step_callab
 /// Numbers and flags of model, loss and sample are in the program as they are now: what changes from step to step is a
 /// tensor of the sample, a buffer of the model, or one of the step's numbers (train/step_numbers.hpp).
 /// Throws neap::error with the user's place for mistakes in the model.
-template <class Ops = standard_operators, class Model, class Sample, class Loss, class Optimizer>
-training_program<Ops> training_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
-                                    training_options const& options = {},
-                                    std::source_location at = std::source_location::current()) {
+template <class Model, class Sample, class Loss, class Optimizer>
+training_program training_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
+                               training_options const& options = {},
+                               std::source_location at = std::source_location::current()) {
   static_assert(detail::check_optimizer<Optimizer>());
   using function = std::decay_t<Loss>;  // a function is kept by its address
   function const& kept = loss;
-  return detail::made_step<Ops>({detail::model_ref(model), {kept, model, sample}, detail::optimizer_ref(optimizer)},
-                                &kept, &optimizer, detail::copy_of<function>, detail::copy_of<Optimizer>, options, at);
+  return detail::made_step({detail::model_ref(model), {kept, model, sample}, detail::optimizer_ref(optimizer)}, &kept,
+                           &optimizer, detail::copy_of<function>, detail::copy_of<Optimizer>, options, at);
 }
 
 /// The compile-time error for a step without an optimizer.
-template <class Ops = standard_operators, class Model, class Sample, class Loss>
-training_program<Ops> training_step(Model&, Sample const&, Loss const&) {
+template <class Model, class Sample, class Loss>
+training_program training_step(Model&, Sample const&, Loss const&) {
   static_assert(detail::never<Loss>,
                 "neap: a training step needs an optimizer behind the loss: "
                 "training_step(model, batch, loss, neap::adamw{.rate = 3e-4})");

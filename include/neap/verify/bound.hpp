@@ -73,7 +73,7 @@ class peak_bound_check {
       else at->bytes = std::max(at->bytes, least(v));
     }
     bytes_t replaced = 0;
-    bool const in_place = options_.takeover && graph_traits<op_graph>::takes_over(g_, o);
+    bool const in_place = options_.takeover && flow::takes_over(g_, o);
     for (auto v : g_.outputs(o)) {
       if (g_.record(v).alias != alias_kind::fresh) continue;
       auto const made = bytes(g_.storage(v));

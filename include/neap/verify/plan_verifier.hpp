@@ -52,17 +52,15 @@ verification verify_plan(op_graph const& original, op_graph const& planned, dige
 /// repeatable, and the chances above hold if the plan was made without it. O((ops + edges) log ops), and what
 /// evaluating rewritten pieces takes: one element of each cell of a compared value (ir/index_cells.hpp), sums term by
 /// term.
-template <class G>
-  requires std::derived_from<G, op_graph>
-verification verify_plan(G const& original, plan<G> const& p, bytes_t limit = INT64_MAX,
-                         hash_key secret = hash_key::drawn()) {
+inline verification verify_plan(op_graph const& original, plan const& p, bytes_t limit = INT64_MAX,
+                                hash_key secret = hash_key::drawn()) {
   return detail::plan_check::verify_plan(original, p.graph, p.original, p, {}, limit, secret);
 }
 /// The same, with `seconds_of(graph, op)` saying how long each op of the plan takes.
-template <class G, class Durations>
-  requires std::derived_from<G, op_graph> && std::invocable<Durations const&, G const&, op_id>
-verification verify_plan(G const& original, plan<G> const& p, Durations const& seconds_of, bytes_t limit = INT64_MAX,
-                         hash_key secret = hash_key::drawn()) {
+template <class Durations>
+  requires std::derived_from<op_graph, op_graph> && std::invocable<Durations const&, op_graph const&, op_id>
+verification verify_plan(op_graph const& original, plan const& p, Durations const& seconds_of,
+                         bytes_t limit = INT64_MAX, hash_key secret = hash_key::drawn()) {
   std::vector<seconds_t> seconds;
   seconds.reserve(p.graph.op_count());
   for (auto o : p.graph.ops()) seconds.push_back(seconds_of(p.graph, o));

@@ -1,9 +1,9 @@
-// expect: neap: a mutator of an external graph works on its image: it lacks  auto operator()(neap::candidate<neap::external_graph> const&) const
+// expect: neap: this leaf of a pipeline is not a mutator: it lacks  auto operator()(neap::candidate const&) const
 #include "engine.hpp"
 
 namespace engine {
 struct mine {  // takes the engine's own graph, which the search does not edit
-  auto operator()(neap::candidate<chain> const& c) const;
+  auto operator()(chain const& c) const;
 };
 }  // namespace engine
 

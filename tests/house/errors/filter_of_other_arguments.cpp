@@ -1,4 +1,4 @@
-// expect: neap: filter takes a predicate  bool(Mutation const&, neap::candidate<G> const&)  of what the mutator before it yields
+// expect: neap: filter takes a predicate  bool(Mutation const&, neap::candidate const&)  of what the mutator before it yields
 #include "engine.hpp"
 
 #include <neap/mutate/filter.hpp>

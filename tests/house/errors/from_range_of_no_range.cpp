@@ -1,4 +1,4 @@
-// expect: neap: from_range takes a function of a  neap::candidate<G> const&  that gives a range of mutations, with begin() and end()
+// expect: neap: from_range takes a function of a  neap::candidate const&  that gives a range of mutations, with begin() and end()
 #include "engine.hpp"
 
 #include <neap/mutate/from_range.hpp>

@@ -1,4 +1,4 @@
-// expect: neap: what this leaf of a pipeline yields is no mutation, a regular type with  std::optional<neap::edited<G>> apply(neap::candidate<G> const&) const
+// expect: neap: what this leaf of a pipeline yields is no mutation, a regular type with  std::optional<neap::edited> apply(neap::candidate const&) const
 #include "engine.hpp"
 
 #include <neap/mutate/chain.hpp>
@@ -8,8 +8,7 @@ struct numbers {
   struct stream {
     std::optional<int> next();
   };
-  template <class G>
-  stream operator()(neap::candidate<G> const&) const;
+  stream operator()(neap::candidate const&) const;
 };
 }  // namespace engine
 

@@ -1,4 +1,4 @@
-// expect: neap: the backend has no kernel for an operator of the set
+// expect: neap: the backend has no kernel for an operator of its set
 // also: my_square
 #include <neap/execute/executable.hpp>
 
@@ -7,10 +7,11 @@ struct my_square {
   void infer(neap::shape_context& c) const { c.fresh(c.in(0)); }
   void relate(neap::dim_context& c) const { c.aligned(0, 0); }
 };
-struct my_operators : neap::operator_set<neap::op::opaque, neap::op::store, neap::op::load, neap::op::wait, my_square> {
+struct my_backend {
+  using operators = neap::operator_set<neap::op::opaque, neap::op::store, neap::op::load, neap::op::wait, my_square>;
 };
 
 int main() {
-  neap::host_backend backend;
-  neap::executable<my_operators, neap::host_backend> run({}, {}, backend);
+  my_backend backend;
+  neap::executable<my_backend> run({}, {}, backend);
 }

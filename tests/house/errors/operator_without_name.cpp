@@ -6,7 +6,6 @@ struct mine {
   void infer(neap::shape_context& c) const { c.fresh(c.in(0)); }
   void relate(neap::dim_context& c) const { c.aligned(0, 0); }
 };
-struct my_ops : neap::extend<neap::standard_operators, mine> {};
 }  // namespace user
 
-neap::basic_graph<user::my_ops> g;
+neap::operator_view const v = neap::view_of(user::mine{});

@@ -5,4 +5,4 @@
 struct bad {
   int operator()(neap::memory_problem const&) const { return 1; }
 };
-auto f(neap::candidate<neap::graph> const& c, neap::graph const& g) { return neap::make_plan(c, g, {}, bad{}); }
+auto f(neap::candidate const& c, neap::graph const& g) { return neap::make_plan(c, g, {}, bad{}); }

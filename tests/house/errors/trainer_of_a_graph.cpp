@@ -2,6 +2,6 @@
 #include <neap/execute/trainer.hpp>
 #include <neap/memory/make_plan.hpp>
 
-void f(neap::training_program<> const& step, neap::host_backend& backend) {
+void f(neap::training_program const& step, neap::host_backend& backend) {
   neap::trainer run(step.program, neap::plan_in_order(step.program), backend);
 }

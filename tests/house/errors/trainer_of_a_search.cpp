@@ -3,7 +3,7 @@
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/optimize/optimize.hpp>
 
-void f(neap::training_program<> const& step, neap::host_backend& backend) {
+void f(neap::training_program const& step, neap::host_backend& backend) {
   auto const found = neap::optimize(step, neap::rematerialize{});
   neap::trainer run(step, found, backend);
 }

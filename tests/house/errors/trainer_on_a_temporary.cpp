@@ -2,6 +2,6 @@
 #include <neap/execute/trainer.hpp>
 #include <neap/memory/make_plan.hpp>
 
-void f(neap::training_program<> const& step) {
+void f(neap::training_program const& step) {
   neap::trainer run(step, neap::plan_in_order(step.program), neap::host_backend(1));
 }

@@ -128,7 +128,7 @@ class front_search {
     for (auto const& [at, v] : judged_)
       if (alone_ && at == k) return v;
     auto const& on_front = chain_.front()[k];
-    auto e = chain_.expand<op_graph>(on_front.budget);
+    auto e = chain_.expand(on_front.budget);
     if (!e) return std::nullopt;
     bytes_t const budget = on_front.budget * chain_.slot_bytes();
     auto how = name_ + (" for " + std::to_string(budget) + " bytes of its own");
@@ -200,7 +200,7 @@ class graph_search {
   }
   std::optional<told> told_of(std::optional<block_graph_answer> const& a) {
     if (!a) return std::nullopt;
-    auto e = blocks_.expand<op_graph>(*a);
+    auto e = blocks_.expand(*a);
     if (!e) return std::nullopt;
     return told{a->peak, judge_.judge(std::move(e->graph), std::move(e->order),
                                       "graph of blocks for " + std::to_string(a->peak) + " bytes of its own")};

@@ -20,7 +20,7 @@ inline std::vector<digest> ops_of(op_graph const& g, std::size_t count) {
   return all;
 }
 /// Whether an operator of a plan may throw after one that updates memory in place: in the order of the plan.
-inline bool throws_late(plan<graph> const& p) {
+inline bool throws_late(plan const& p) {
   auto const& g = p.graph;
   bool updates = false;
   for (auto const& s : p.steps) {
@@ -89,7 +89,7 @@ NEAP_FUNC void path_planner::require_same(planned_stage const& kept, captured_st
   if (!same) untracked({});
 }
 
-NEAP_FUNC plan<graph> path_planner::planned(graph const& g, bytes_t original, length_family* family) const {
+NEAP_FUNC plan path_planner::planned(graph const& g, bytes_t original, length_family* family) const {
   if (!family) return planner_(g, original, nullptr);
   for (auto const& before : family->plans)
     if (is_like(before.program, g)) return planner_(g, original, &before);
@@ -125,8 +125,7 @@ NEAP_FUNC std::vector<std::optional<path_planner::stage_plan>> path_planner::pla
   return plans;
 }
 
-NEAP_FUNC std::unique_ptr<device_graph> path_planner::on_device(plan<graph> p,
-                                                                std::vector<source_binding> const& bindings,
+NEAP_FUNC std::unique_ptr<device_graph> path_planner::on_device(plan p, std::vector<source_binding> const& bindings,
                                                                 captured_stage const& s) const {
   using kind = captured_stage::source::kind;
   std::vector<std::size_t> carried;

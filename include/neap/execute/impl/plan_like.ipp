@@ -5,7 +5,8 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap { inline namespace v0 { namespace detail {
+namespace neap { inline namespace v0 {
+namespace detail {
 
 NEAP_FUNC bool is_like(op_graph const& a, op_graph const& b) {
   if (a.op_count() != b.op_count() || a.value_count() != b.value_count() || a.storage_count() != b.storage_count() ||
@@ -109,4 +110,61 @@ NEAP_FUNC op_graph retargeted(op_graph const& planned, op_graph const& from, op_
 }
 
 }  // namespace detail
+
+NEAP_FUNC std::optional<plan> plan_like(plan const& like, op_graph const& from, op_graph const& to) {
+  if (like.original != from.digest() || like.graph.runs_in_parts() || !detail::is_like(from, to)) return std::nullopt;
+  candidate c{detail::retargeted(like.graph, from, to), like.order(), {}};
+  c.result = simulate(c.graph, c.order, roofline::host(1), like.options);
+  return make_plan(std::move(c), to, like.options);
+}
+
+NEAP_FUNC plan plan_in_order(op_graph const& g, memory_options const& options) {
+  candidate c{g, memory_greedy{}(g, options), {}};
+  c.result = simulate(c.graph, c.order, roofline::host(1), options);
+  return make_plan(std::move(c), g, options);
+}
+
+NEAP_FUNC plan_found_within plan_within(op_graph const& g, bytes_t limit, plan const& like, time_budget time,
+                                        bool transfers) {
+  using clock = std::chrono::steady_clock;
+  auto const begin = clock::now();
+  bool moves_data = false;
+  for (auto o : like.graph.ops()) moves_data = moves_data || like.graph.as<op::store>(o);
+  bool const moves_at_last = transfers && !moves_data;
+  plan_found_within answer;
+
+  // The limit goes down from try to try: what fits by its peak need not fit with addresses.
+  auto const fits = [&](bytes_t to, std::size_t iterations, bool swaps, double until) {
+    std::stop_source enough;
+    search_options search;
+    search.memory_at_most = memory_limit(to);
+    search.memory = like.options;
+    search.iterations = iterations;
+    search.stop = enough.get_token();
+    search.time = time_budget(
+        std::max<std::chrono::duration<double>>(std::chrono::duration<double>(until) - (clock::now() - begin), {}));
+    if (iterations == SIZE_MAX)
+      search.progress = [&](search_progress const& p) {
+        if (p.fits) enough.request_stop();
+      };
+    auto made = optimize(g,
+                         chain(zip(rematerialize{} | truncate(24), swap{1e9} | truncate(swaps ? 8 : 0)),
+                               fission{} | truncate(like.graph.runs_in_parts() ? 8 : 0) | later),
+                         search);
+    answer.lower_bound_bytes = made.placed.lower_bound_bytes;
+    if (made.placed.arena_bytes <= limit) answer.found = std::move(made.placed);
+    return answer.found.has_value();
+  };
+  auto const has_time = [&](double until) {
+    return std::chrono::duration<double>(clock::now() - begin).count() < until && answer.lower_bound_bytes <= limit;
+  };
+  double const all = time.limit.count(), half = moves_at_last ? all / 2 : all;
+  if (has_time(half) && fits(limit, 400, moves_data, half)) return answer;
+  for (bytes_t to = limit; has_time(half); to -= to / 64)
+    if (fits(to, SIZE_MAX, moves_data, half)) return answer;
+  for (bytes_t to = limit; moves_at_last && has_time(all); to -= to / 64)
+    if (fits(to, SIZE_MAX, true, all)) return answer;
+  return answer;
+}
+
 }}  // namespace neap::v0

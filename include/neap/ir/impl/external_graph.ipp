@@ -48,7 +48,7 @@ class external_reader {
     for (auto o : id_range<op_id>(op_count_)) add_op(o);
     keep();
     add_pins();
-    image_.program = external_graph(std::move(edit_).finish());
+    image_.program = std::move(edit_).finish();
     if (auto const cycle = find_cycle(image_.program); !cycle.empty())
       refuse(say_cycle(cycle) + ": a reader of a value runs before the op that overwrites it");
     return std::move(image_);
@@ -401,7 +401,7 @@ class external_reader {
   table<storage_id, storage_facts> storages_;
   table<op_id, op_facts> ops_;
   std::vector<part_read> part_reads_;
-  graph_editor edit_{operator_table(external_operators::facets)};
+  graph_editor edit_{operator_table()};
   external_image image_;
   plain_vector<value_id> arguments_;
   std::vector<output_rule> rules_;

@@ -111,8 +111,7 @@ struct placed_records {
 /// The buffers and workspaces of a plan that is right (verify/) as records; a buffer that takes another's bytes over
 /// begins where that one ends. `lower_bound_bytes` is the largest load: an arena of these records is no smaller.
 /// O(buffers + steps).
-template <class G>
-placed_records records_of(plan<G> const& p) {
+inline placed_records records_of(plan const& p) {
   placed_records out;
   auto const add = [&](std::int64_t lower, std::int64_t upper, std::int64_t bytes, std::int64_t offset) {
     usage_record r;
@@ -121,7 +120,7 @@ placed_records records_of(plan<G> const& p) {
     out.placed.offsets.push_back(offset - p.resident_bytes);
   };
   auto const buffer_of = p.buffer_of();
-  std::vector<std::uint32_t> record_of(p.buffers.size(), plan<G>::no_buffer);
+  std::vector<std::uint32_t> record_of(p.buffers.size(), plan::no_buffer);
   for (std::uint32_t i = 0; i < p.buffers.size(); ++i) {
     plan_buffer const& b = p.buffers[i];
     if (b.resident || b.bytes == 0) continue;
@@ -129,8 +128,8 @@ placed_records records_of(plan<G> const& p) {
     add(b.first, b.last + std::int64_t{1}, b.bytes, b.offset);
   }
   for (auto const& b : p.buffers)
-    if (b.takes_over != nothing<storage_id> && buffer_of[b.takes_over] != plan<G>::no_buffer)
-      if (auto const r = record_of[buffer_of[b.takes_over]]; r != plan<G>::no_buffer)
+    if (b.takes_over != nothing<storage_id> && buffer_of[b.takes_over] != plan::no_buffer)
+      if (auto const r = record_of[buffer_of[b.takes_over]]; r != plan::no_buffer)
         out.records[r].upper = std::min<std::int64_t>(out.records[r].upper, b.first);
   for (std::size_t k = 0; k < p.steps.size(); ++k)
     if (auto const& s = p.steps[k]; s.workspace_bytes > 0)
@@ -144,8 +143,7 @@ placed_records records_of(plan<G> const& p) {
 }
 
 /// The report on the planned part of a plan's arena; moments are positions of its schedule.
-template <class G>
-fragmentation_report fragmentation(plan<G> const& p) {
+inline fragmentation_report fragmentation(plan const& p) {
   auto const r = records_of(p);
   return fragmentation(r.records, r.placed);
 }

@@ -55,7 +55,7 @@ class part_lifter {
     return true;
   }
   /// After build(), once.
-  edited<op_graph> finish() { return {std::move(edit_).finish(), std::move(out_)}; }
+  edited finish() { return {std::move(edit_).finish(), std::move(out_)}; }
   /// After build(): the fission of the new candidate that would make what there was, of whole ops that follow one another.
   /// `g` is the graph that finish() has given. Nothing if no op is there that was not there besides.
   std::optional<fission_of> undone(op_graph const& g, schedule const& order) const {
@@ -265,8 +265,8 @@ class part_lifter {
   plain_vector<value_id> inputs_;       // scratch
 };
 
-NEAP_FUNC std::optional<edited<op_graph>> with_whole_ops(op_graph const& g, schedule const& order,
-                                                         std::uint32_t fission, std::optional<fission_of>* cut) {
+NEAP_FUNC std::optional<edited> with_whole_ops(op_graph const& g, schedule const& order, std::uint32_t fission,
+                                               std::optional<fission_of>* cut) {
   part_lifter lifter(g, order, fission);
   if (!lifter.build()) return std::nullopt;
   auto e = lifter.finish();

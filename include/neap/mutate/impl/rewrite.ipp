@@ -132,7 +132,7 @@ class rule_builder {
   }
 
   /// The edited graph and order; nothing if the rule cannot be applied here.
-  std::optional<edited<op_graph>> build(schedule const& order, bool check) && {
+  std::optional<edited> build(schedule const& order, bool check) && {
     if (!emit() || !settle(0) || (old_[1] != nothing<value_id> && !settle(1)) || runs_in_circle()) return std::nullopt;
     if (!readers_accept()) {
       for (int k = 0; k < 2; ++k)
@@ -160,7 +160,7 @@ class rule_builder {
     order_needs needs(edit_, with_new);
     remove_dead_ops(std::move(dead), needs);
     needs.renumber(with_new);
-    edited<op_graph> e{std::move(edit_).finish(), std::move(with_new)};
+    edited e{std::move(edit_).finish(), std::move(with_new)};
     if (e.graph.digest() == g_.digest()) return std::nullopt;
     if (what_.from.second < 0 && !e.graph.has_updates()) return e;
     flow_facts const facts(e.graph, no_cost{});
@@ -384,8 +384,8 @@ class rule_builder {
   std::array<value_id, 2> old_{}, new_{nothing<value_id>, nothing<value_id>};
 };
 
-NEAP_FUNC std::optional<edited<op_graph>> rewritten_by(rule const& what, match const& m, op_graph const& g,
-                                                       schedule const& order, bool check) {
+NEAP_FUNC std::optional<edited> rewritten_by(rule const& what, match const& m, op_graph const& g, schedule const& order,
+                                             bool check) {
   rule_builder builder(what, m, g);
   return std::move(builder).build(order, check);
 }

@@ -16,13 +16,17 @@
 
 namespace neap { inline namespace v0 { namespace detail {
 
-template <class State, class Moves>
 class dives {
- public:
-  using node = typename State::node;
-  using node_ptr = typename State::node_ptr;
+  using node = search_state::node;
 
-  dives(State& state, Moves const& moves) : state_(state), moves_(moves), numbers_(state.policy.dives) {}
+  auto estimate() const {
+    return [this](node const& n) { return estimated_cost(n.state.result.latency, price_, n.excess); };
+  }
+
+ public:
+  using node_ptr = search_state::node_ptr;
+
+  dives(search_state& state, any_mutator const& moves) : state_(state), moves_(moves), numbers_(state.policy.dives) {}
 
   void begin_epoch() { roots_.clear(), price_ = 0; }
   /// Where dives began in this epoch; a few.
@@ -99,10 +103,6 @@ class dives {
     for (auto const& n : nodes)
       if (promise(n) > 0 && !state_.out_of_time(part)) dive(n);
   }
-  auto estimate() const {
-    return [this](node const& n) { return estimated_cost(n.state.result.latency, price_, n.excess); };
-  }
-
   /// A mutation's excess bytes for a second, and its seconds for a byte.
   struct priced_child {
     node_ptr child;
@@ -145,8 +145,8 @@ class dives {
     }
     return nullptr;
   }
-  State& state_;
-  Moves const& moves_;
+  search_state& state_;
+  any_mutator const& moves_;
   search_policy::dive_numbers const& numbers_;
   std::vector<node_ptr> roots_;
   random_stream* perturbation_ = nullptr;

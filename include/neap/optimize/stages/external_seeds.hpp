@@ -15,12 +15,11 @@
 
 namespace neap { inline namespace v0 { namespace detail {
 
-template <class State>
 class external_seeds {
  public:
-  using node_ptr = typename State::node_ptr;
+  using node_ptr = search_state::node_ptr;
 
-  explicit external_seeds(State& state) : state_(state), numbers_(state.policy.external_seeds) {}
+  explicit external_seeds(search_state& state) : state_(state), numbers_(state.policy.external_seeds) {}
 
   bool is_on() const { return state_.options.starts != nullptr && numbers_.on; }
 
@@ -70,16 +69,15 @@ class external_seeds {
   template <class Pause>
   class seed_judge final : public start_judge {
    public:
-    seed_judge(State& state, node_ptr const& from, double part, Pause const& pause)
+    seed_judge(search_state& state, node_ptr const& from, double part, Pause const& pause)
         : state_(state),
           from_(from),
           part_(part),
           pause_(pause) {}
     plan_cost judge(op_graph g, schedule order, std::string how) override {
-      using graph_type = typename State::graph_type;
-      edited<graph_type> e{graph_type(std::move(g)), std::move(order)};
+      edited e{std::move(g), std::move(order)};
       auto const all = e.graph.ops();
-      if (std::any_of(all.begin(), all.end(), [&](op_id o) { return e.graph.template as<op::load>(o) != nullptr; }))
+      if (std::any_of(all.begin(), all.end(), [&](op_id o) { return e.graph.as<op::load>(o) != nullptr; }))
         place_transfers(state_, e, state_.goal.limits_memory ? state_.target : 0);
       last_ = state_.evaluate_edit(from_, named_edit{std::move(how)}, std::move(e), true);
       if (!last_) return {INT64_MAX, std::numeric_limits<double>::infinity()};
@@ -95,7 +93,7 @@ class external_seeds {
     double work_left() const override { return state_.budget.work_left(part_); }
 
    private:
-    State& state_;
+    search_state& state_;
     node_ptr from_, last_;
     double part_;
     Pause const& pause_;
@@ -107,7 +105,7 @@ class external_seeds {
     return static_cast<std::size_t>(std::clamp(numbers_.candidates_a_second * state_.budget.epoch(), 1.0, 1e9));
   }
 
-  State& state_;
+  search_state& state_;
   search_policy::external_seed_numbers const& numbers_;
   struct base {
     node_ptr from;

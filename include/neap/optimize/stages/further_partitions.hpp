@@ -13,9 +13,9 @@ namespace neap { inline namespace v0 { namespace detail {
 
 /// The candidates in the queue that are worth cutting, in the order in which they are cut: of a limit of memory, those above
 /// it that are quicker than the best; otherwise the smallest.
-template <class State>
-std::vector<typename State::node_ptr> candidates_to_cut(State const& state, seconds_t latency, bytes_t first_target) {
-  using node_ptr = typename State::node_ptr;
+inline std::vector<search_state::node_ptr> candidates_to_cut(search_state const& state, seconds_t latency,
+                                                             bytes_t first_target) {
+  using node_ptr = search_state::node_ptr;
   auto const& numbers = state.policy.further_parts;
   bool const limited = state.goal.limits_memory;
   auto nodes = state.queue;
@@ -54,8 +54,7 @@ std::vector<typename State::node_ptr> candidates_to_cut(State const& state, seco
 }
 
 /// Cuts candidates of the queue at their peaks, with a part of the budget.
-template <class State>
-void cut_further(State& state, fission_sweep_options const& priced, double part) {
+inline void cut_further(search_state& state, fission_sweep_options const& priced, double part) {
   auto const& numbers = state.policy.further_parts;
   bool const limited = state.goal.limits_memory;
   auto const latency = [&] {

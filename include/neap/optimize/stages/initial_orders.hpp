@@ -17,9 +17,8 @@ namespace neap { inline namespace v0 { namespace detail {
 
 /// Offers the orders of the program to the search, each once, and gives them as candidates, the original one first.
 /// Throws neap::error where one is no order.
-template <class State>
-std::vector<typename State::node_ptr> add_initial_orders(State& state, schedule const& original,
-                                                         std::span<schedule const> others) {
+inline std::vector<search_state::node_ptr> add_initial_orders(search_state& state, schedule const& original,
+                                                              std::span<schedule const> others) {
   auto& out = state.out;
   auto const before = state.budget.elapsed();
   out.original = state.evaluate_whole(state.graph, original);

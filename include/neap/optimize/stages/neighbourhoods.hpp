@@ -15,8 +15,7 @@
 namespace neap { inline namespace v0 { namespace detail {
 
 /// A candidate without what a stretch of its order does again; nothing if that is nothing, or not too large.
-template <class State>
-typename State::node_ptr undo_some(State& state, typename State::node_ptr const& from, random_stream& draw) {
+inline search_state::node_ptr undo_some(search_state& state, search_state::node_ptr const& from, random_stream& draw) {
   auto const n = static_cast<std::uint32_t>(from->state.order.size());
   auto const length = std::max(n >> (1 + draw.below(state.policy.neighbourhoods.halvings)), 1u);
   auto const middle = draw.below(n + 1);
@@ -28,8 +27,7 @@ typename State::node_ptr undo_some(State& state, typename State::node_ptr const&
 
 /// With what is left of the budget, until many dives in a row were in vain. The queue is empty afterwards. `stream` of the
 /// random numbers.
-template <class State, class Moves>
-void search_neighbourhoods(State& state, dives<State, Moves>& diving, std::uint64_t stream) {
+inline void search_neighbourhoods(search_state& state, dives& diving, std::uint64_t stream) {
   auto const& numbers = state.policy.neighbourhoods;
   random_stream draw(state.options.seed, stream);
   diving.perturb_by(&draw);

@@ -15,8 +15,8 @@
 namespace neap { inline namespace v0 { namespace detail {
 
 /// What an offload for a target makes of a candidate, evaluated; nothing if it moves nothing, or if there is no time for it.
-template <class State>
-typename State::node_ptr offload_from(State& state, typename State::node_ptr const& from, bytes_t target, double lead) {
+inline search_state::node_ptr offload_from(search_state& state, search_state::node_ptr const& from, bytes_t target,
+                                           double lead) {
   if (!state.budget.has_time_for(2 * from->state.graph.op_count())) return nullptr;
   work_meter::add(state.policy.epochs.offloading_an_op * from->state.order.size());
   offload const m{target, state.allowed.swap, lead};
@@ -28,8 +28,7 @@ typename State::node_ptr offload_from(State& state, typename State::node_ptr con
 
 /// Finds how far the peak of the orders to start from falls by swaps that nothing waits for, by halving between ends that
 /// do not depend on a limit: all limits above it have one answer.
-template <class State>
-void add_hidden_swaps(State& state, std::vector<typename State::node_ptr> const& orders) {
+inline void add_hidden_swaps(search_state& state, std::vector<search_state::node_ptr> const& orders) {
   auto const& numbers = state.policy.hidden_swaps;
   auto high = state.out.original.peak_bytes, low = std::min(state.out.lower_bound_bytes, high);
   // Swaps are placed for the target: with another one the same order may have time for them.
@@ -48,9 +47,8 @@ void add_hidden_swaps(State& state, std::vector<typename State::node_ptr> const&
 }
 
 /// The original order, and candidates between it and the limits that no other one beats, some at even distances.
-template <class State>
-std::vector<typename State::node_ptr> bases_of_offloads(State const& state) {
-  using node_ptr = typename State::node_ptr;
+inline std::vector<search_state::node_ptr> bases_of_offloads(search_state const& state) {
+  using node_ptr = search_state::node_ptr;
   auto all = state.queue;
   std::erase_if(all, [&](node_ptr const& n) {
     auto const& r = n->state.result;
@@ -69,9 +67,8 @@ std::vector<typename State::node_ptr> bases_of_offloads(State const& state) {
 }
 
 /// Of each base, the quickest offload that reaches the limit of memory, or the smallest within that of latency.
-template <class State>
-void add_offloads(State& state) {
-  using node_ptr = typename State::node_ptr;
+inline void add_offloads(search_state& state) {
+  using node_ptr = search_state::node_ptr;
   auto const& numbers = state.policy.offloads;
   bool const limited = state.goal.limits_memory;
   // Whether something in the queue is no larger and hardly slower.

@@ -15,10 +15,9 @@ namespace neap { inline namespace v0 { namespace detail {
 
 /// Candidates that keep less for the backward part than `n`, each slower than the one before, and smaller or with less kept
 /// on average: parts may bring the peak down.
-template <class State>
-std::vector<typename State::node_ptr> recomputed_bases(State& state, typename State::node_ptr const& n,
-                                                       recompute_ground const& ground) {
-  using node_ptr = typename State::node_ptr;
+inline std::vector<search_state::node_ptr> recomputed_bases(search_state& state, search_state::node_ptr const& n,
+                                                            recompute_ground const& ground) {
+  using node_ptr = search_state::node_ptr;
   if (ground.empty()) return {};
   auto const& numbers = state.policy.parts;
   auto const late = [&] { return state.out_of_time(numbers.recomputing); };

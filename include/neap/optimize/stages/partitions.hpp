@@ -20,12 +20,11 @@
 
 namespace neap { inline namespace v0 { namespace detail {
 
-template <class State>
 class partitions {
  public:
-  using node_ptr = typename State::node_ptr;
+  using node_ptr = search_state::node_ptr;
 
-  explicit partitions(State& state) : state_(state), numbers_(state.policy.parts) {}
+  explicit partitions(search_state& state) : state_(state), numbers_(state.policy.parts) {}
 
   void begin_epoch() {
     bases_.clear();
@@ -38,7 +37,7 @@ class partitions {
 
   bool is_prepared() const { return fissions_ != nullptr; }
   /// Sweeps over the orders to start from and what they are recomputed by segments.
-  void prepare(std::vector<node_ptr> const& starts, segments<State>& recomputed) {
+  void prepare(std::vector<node_ptr> const& starts, segments& recomputed) {
     bases_ = starts;
     for (auto const& [n, seeds] : recomputed.prepare(starts)) {
       auto const found = recomputed_bases(state_, n, seeds.ground());
@@ -51,7 +50,7 @@ class partitions {
   }
   /// The best fissions become orders to start from; those that leave room for other mutations come last, and `recomputed`
   /// deals with them last.
-  void add_seeds(std::vector<node_ptr>& starts, segments<State>& recomputed) {
+  void add_seeds(std::vector<node_ptr>& starts, segments& recomputed) {
     if (!fissions_) return;
     auto const first = initial_cuts();
     add_chains(starts);
@@ -183,7 +182,7 @@ class partitions {
            (has_room ? numbers_.larger_with_room : numbers_.larger) * static_cast<double>(best.peak_bytes);
   }
 
-  State& state_;
+  search_state& state_;
   search_policy::part_numbers const& numbers_;
   std::vector<node_ptr> bases_;
   fission_sweep_options priced_;

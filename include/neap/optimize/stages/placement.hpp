@@ -38,13 +38,11 @@ class improvement_end {
   clock::time_point begin_ = clock::now();
 };
 
-template <class State>
 class placement {
  public:
-  using node_ptr = typename State::node_ptr;
-  using plan_type = plan<typename State::graph_type>;
+  using node_ptr = search_state::node_ptr;
 
-  explicit placement(State& state) : state_(state), numbers_(state.policy.placement) {}
+  explicit placement(search_state& state) : state_(state), numbers_(state.policy.placement) {}
 
   /// The best one whose addresses fit; while none do, the smallest. Nothing before the first was placed.
   node_ptr const& answer() const { return answer_; }
@@ -79,7 +77,7 @@ class placement {
   bool place_and_end() { return place() && (state_.out.fits || lowered_ == 0); }
 
   /// A candidate whose addresses are known may be the answer.
-  void offer_placed(node_ptr n, plan_type placed) {
+  void offer_placed(node_ptr n, plan placed) {
     addressed_ = state_.best = std::move(n);
     state_.out.placed = std::move(placed);
     answer_if_better();
@@ -123,7 +121,7 @@ class placement {
     state_.out.fits = within_limits();
   }
   /// The search's best, with addresses that were found elsewhere.
-  void replace_answer(node_ptr n, plan_type placed) {
+  void replace_answer(node_ptr n, plan placed) {
     state_.best = std::move(n);
     state_.out.placed = std::move(placed);
     state_.out.fits = within_limits();
@@ -132,10 +130,10 @@ class placement {
   bool has_time() const {
     return !state_.options.stop.stop_requested() && state_.budget.has_time_for(2 * state_.graph.op_count());
   }
-  plan_type addresses(candidate<typename State::graph_type> const& c) { return addresses(c, nodes_); }
+  plan addresses(candidate const& c) { return addresses(c, nodes_); }
   /// By the default planner; where that leaves much free at the peak, or needs more than the limit, by search. The work
   /// of all searches that count their nodes together is bounded by that of the epoch; seconds only cut it.
-  plan_type addresses(candidate<typename State::graph_type> const& c, std::int64_t& nodes_used) {
+  plan addresses(candidate const& c, std::int64_t& nodes_used) {
     auto& profile = state_.evaluator().profile;
     ++profile.placed;
     return timed(state_.options.profile, profile.placing, [&] {
@@ -199,11 +197,11 @@ class placement {
   }
   plan_cost needs() const { return {plan_->arena_bytes, answer_->state.result.latency}; }
 
-  State& state_;
+  search_state& state_;
   search_policy::placement_numbers const& numbers_;
   node_ptr addressed_;  // whose addresses were looked for last
   node_ptr answer_;
-  std::optional<plan_type> plan_;  // of the answer
+  std::optional<plan> plan_;  // of the answer
   std::vector<node_ptr> answers_;
   int lowered_ = 0;         // how often the limit was lowered in this epoch, by ever more
   std::int64_t nodes_ = 0;  // of exact search so far

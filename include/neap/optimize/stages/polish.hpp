@@ -17,12 +17,11 @@
 
 namespace neap { inline namespace v0 { namespace detail {
 
-template <class State>
 class polish {
  public:
-  using node_ptr = typename State::node_ptr;
+  using node_ptr = search_state::node_ptr;
 
-  polish(State& state, placement<State>& placing) : state_(state), placing_(placing) {
+  polish(search_state& state, placement& placing) : state_(state), placing_(placing) {
     state.on_incumbent_replaced = [this](node_ptr const& n) { look_at_surpassed(n); };
   }
   polish(polish const&) = delete;
@@ -77,7 +76,7 @@ class polish {
     auto const& now = n->state;
     flow_facts const facts(now.graph, state_.evaluator().cost(), state_.options.memory);
     if (!facts.has_transfers()) return nullptr;
-    candidate<typename State::graph_type> c{now.graph, refine{}(facts, now.order), {}};
+    candidate c{now.graph, refine{}(facts, now.order), {}};
     simulator{}(facts, c.order, c.result);
     state_.record.note(c.result);
     if (c.result.latency >= latency || c.result.peak_bytes > now.result.peak_bytes) return nullptr;
@@ -93,11 +92,11 @@ class polish {
       placing_.replace_answer(std::move(n), std::move(placed));
   }
 
-  State& state_;
-  placement<State>& placing_;
-  node_ptr quickest_;                                              // of what came of the best so far, within the limit
-  std::optional<typename placement<State>::plan_type> addresses_;  // its
-  std::int64_t nodes_ = 0;                                         // of exact search for addresses so far
+  search_state& state_;
+  placement& placing_;
+  node_ptr quickest_;              // of what came of the best so far, within the limit
+  std::optional<plan> addresses_;  // its
+  std::int64_t nodes_ = 0;         // of exact search for addresses so far
 };
 
 }}}  // namespace neap::v0::detail

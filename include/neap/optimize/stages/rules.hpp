@@ -9,9 +9,9 @@ namespace neap { inline namespace v0 { namespace detail {
 
 /// What rules make of a candidate, one after the other, the one that gains most first, with no more memory; the candidate
 /// itself where none does. With a part of the budget.
-template <class State, class Moves>
-typename State::node_ptr apply_rules(State& state, Moves const& moves, typename State::node_ptr n, double part) {
-  using node_ptr = typename State::node_ptr;
+inline search_state::node_ptr apply_rules(search_state& state, any_mutator const& moves, search_state::node_ptr n,
+                                          double part) {
+  using node_ptr = search_state::node_ptr;
   auto const& numbers = state.policy.rules;
   for (node_ptr next = n; next && !state.out_of_time(part * state.part);) {
     auto const from = std::exchange(next, nullptr);

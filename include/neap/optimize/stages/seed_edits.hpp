@@ -15,15 +15,11 @@ namespace neap { inline namespace v0 { namespace detail {
 /// A mutation that is known by its description alone.
 struct named_edit {
   std::string how;
-  template <class G>
-  std::string describe(candidate<G> const&) const {
-    return how;
-  }
+  std::string describe(candidate const&) const { return how; }
 };
 
 /// Moves loads and stores to where they are hidden, as far as a limit of the peak allows; 0: as far as the order's own does.
-template <class State, class Graph>
-void place_transfers(State& state, edited<Graph>& e, bytes_t limit) {
+inline void place_transfers(search_state& state, edited& e, bytes_t limit) {
   flow_facts const facts(e.graph, state.evaluator().cost(), state.options.memory);
   e.order = refine{.limit = limit, .sink = false}(facts, e.order);
 }

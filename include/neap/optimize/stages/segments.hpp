@@ -11,16 +11,15 @@
 
 namespace neap { inline namespace v0 { namespace detail {
 
-template <class State>
 class segments {
  public:
-  using node_ptr = typename State::node_ptr;
+  using node_ptr = search_state::node_ptr;
   struct of_order {
     node_ptr start;
-    segment_seeds<typename State::graph_type> seeds;  // of the start's state
+    segment_seeds seeds;  // of the start's state
   };
 
-  explicit segments(State& state) : state_(state), numbers_(state.policy.segments) {}
+  explicit segments(search_state& state) : state_(state), numbers_(state.policy.segments) {}
 
   bool is_on() const { return numbers_.on && state_.allowed.recompute; }
 
@@ -72,7 +71,7 @@ class segments {
       for (auto k = begin; k < end; ++k) {
         auto& [n, seeds] = all_[k];
         node_ptr last;
-        auto const try_one = [&, &n = n](recompute_segments const& m, edited<typename State::graph_type> e) {
+        auto const try_one = [&, &n = n](recompute_segments const& m, edited e) {
           last = state_.evaluate_edit(n, m, std::move(e), true);
           return plan_cost(last->state.result);
         };
@@ -81,7 +80,7 @@ class segments {
     }
   }
 
-  State& state_;
+  search_state& state_;
   search_policy::segment_numbers const& numbers_;
   std::vector<of_order> all_;
   std::size_t first_with_room_ = SIZE_MAX;

@@ -9,8 +9,7 @@
 namespace neap { inline namespace v0 { namespace detail {
 
 /// Offers the best candidate of the program by order and recomputation alone, where the program is small enough.
-template <class State>
-void add_small_program(State& state) {
+inline void add_small_program(search_state& state) {
   auto const& c = state.original->state;
   flow_facts const facts(c.graph, state.evaluator().cost(), state.options.memory);
   live_sets all(c.graph, facts, state.may_run_again, state.policy.exact.max_states);
@@ -18,7 +17,7 @@ void add_small_program(State& state) {
   auto const found = state.goal.limits_memory ? all.quickest(state.target) : all.smallest(state.goal.latency);
   replay_builder replay(c.graph, c.order, state.may_run_again);
   if (!found || !all.tell(*found, replay)) return;
-  if (auto e = std::move(replay).template finish<typename State::graph_type>())
+  if (auto e = std::move(replay).finish())
     state.evaluate_edit(state.original, named_edit{"the best of all orders and recomputations"}, std::move(*e), true);
 }
 

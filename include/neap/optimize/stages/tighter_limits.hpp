@@ -12,8 +12,8 @@ namespace neap { inline namespace v0 { namespace detail {
 /// The limits of the next such epoch: those of what is quicker than the answer; where its peak fits and its addresses do
 /// not, of anything that fits. They are of a ladder that does not depend on the user's limit. Nothing where there is
 /// nothing to gain.
-template <class State>
-std::optional<objective> tighter_limits(State const& state, simulation const& answer, bool fits, std::uint32_t epoch) {
+inline std::optional<objective> tighter_limits(search_state const& state, simulation const& answer, bool fits,
+                                               std::uint32_t epoch) {
   auto const& numbers = state.policy.tighter;
   auto const& limits = state.limits;
   if (answer.peak_bytes > limits.memory) return std::nullopt;

@@ -34,9 +34,7 @@ inline memory_plan addresses_in(placed_steps const& p, flow_facts const& facts, 
 }
 
 /// A candidate with the addresses that a plan of it has, where they meet the limit; otherwise with new ones.
-template <class State>
-auto placed_as_in(State& state, placement<State>& placing, placed_steps const& p,
-                  candidate<typename State::graph_type> const& c) {
+inline auto placed_as_in(search_state& state, placement& placing, placed_steps const& p, candidate const& c) {
   auto const& memory = state.options.memory;
   flow_facts const facts(c.graph, no_cost{}, memory);
   auto const l = lifetimes(facts, c.order, c.result);
@@ -48,10 +46,8 @@ auto placed_as_in(State& state, placement<State>& placing, placed_steps const& p
 
 /// Offers the plans of the warm start to the search; the candidates that they are. Throws neap::error where one is of another
 /// graph, no order, or breaks a pin.
-template <class State>
-std::vector<typename State::node_ptr> add_warm_starts(State& state, placement<State>& placing) {
-  using graph_type = typename State::graph_type;
-  std::vector<typename State::node_ptr> added;
+inline std::vector<search_state::node_ptr> add_warm_starts(search_state& state, placement& placing) {
+  std::vector<search_state::node_ptr> added;
   auto const& plans = state.options.warm.plans();
   if (plans.empty()) return added;
   for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -59,7 +55,7 @@ std::vector<typename State::node_ptr> add_warm_starts(State& state, placement<St
       throw_error({"optimize: plan ", i, " of the warm start ", why});
     };
     if (plans[i].original != state.graph.digest()) refuse("was made for another graph");
-    graph_type g{op_graph(plans[i].graph)};
+    auto g = plans[i].graph;
     auto order = plans[i].order();
     if (auto const valid = check_order(g, order); !valid) refuse("has a wrong order: " + valid.message());
     if (!state.keeps_pins(g)) refuse("breaks a pin of this search");

@@ -42,7 +42,7 @@ NEAP_FUNC void activation_recoverer::match_normed_relu(op_id o) {
   replace(gradient, slope, norm, op::batch_norm_relu_grad{late_ > 0}, g_.facets(gradient).joined());
 }
 
-NEAP_FUNC with_recovered_activations<op_graph> activation_recoverer::write() {
+NEAP_FUNC with_recovered_activations activation_recoverer::write() {
   program_copy copy(g_);
   // In the given order, except readers of a recovered activation: the gradient that recovers it comes first.
   late_value_.assign(g_.value_count(), nothing<value_id>);
@@ -65,7 +65,7 @@ NEAP_FUNC with_recovered_activations<op_graph> activation_recoverer::write() {
       else write_op(copy, o);
     }
   }
-  with_recovered_activations<op_graph> out;
+  with_recovered_activations out;
   out.program = copy.finish();
   out.value = std::move(copy.value);
   out.count = found_.size();
@@ -135,7 +135,8 @@ NEAP_FUNC void activation_recoverer::write_merged(program_copy& copy, op_id o) {
 }  // namespace detail
 }}  // namespace neap::v0
 
-namespace neap { inline namespace v0 { namespace detail {
+namespace neap { inline namespace v0 {
+namespace detail {
 
 NEAP_FUNC void activation_recoverer::write_op(program_copy& copy, op_id o) {
   inputs_.clear();
@@ -144,4 +145,11 @@ NEAP_FUNC void activation_recoverer::write_op(program_copy& copy, op_id o) {
 }
 
 }  // namespace detail
+NEAP_FUNC with_recovered_activations recover_activations(op_graph const& g, value_id loss) {
+  detail::activation_recoverer r(g, loss);
+  for (auto o : g.ops()) detail::match_results(r, o, standard_operators::list{});
+  auto made = r.write();
+  return {std::move(made.program), std::move(made.value), made.count};
+}
+
 }}  // namespace neap::v0

@@ -6,7 +6,8 @@
 #include <neap/backend/gemm.hpp>
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap { inline namespace v0 { namespace detail {
+namespace neap { inline namespace v0 {
+namespace detail {
 
 NEAP_FUNC update_fuser::update_fuser(op_graph const& g, std::span<op_id const>* chosen)
     : g_(g),
@@ -39,11 +40,11 @@ NEAP_FUNC std::pair<op::matmul const*, std::int64_t> update_fuser::product_of(op
   return {parts > 1 ? m : nullptr, parts};
 }
 
-NEAP_FUNC fused_updates<op_graph> update_fuser::write() {
+NEAP_FUNC fused_updates update_fuser::write() {
   detail::sort_list(found_, [](update_to_fuse const& a, update_to_fuse const& b) {
     return a.place != b.place ? a.place < b.place : a.update < b.update;
   });
-  fused_updates<op_graph> out;
+  fused_updates out;
   for (auto const& f : found_) out.fused.push_back(f.update);
   program_copy copy(g_);
   auto next = found_.begin();
@@ -105,4 +106,11 @@ NEAP_FUNC void update_fuser::put(program_copy& copy, op_id o, op_id product, ope
 }
 
 }  // namespace detail
+NEAP_FUNC fused_updates fuse_updates(op_graph const& g, std::span<op_id const>* chosen) {
+  detail::update_fuser f(g, chosen);
+  for (auto o : g.ops()) detail::match_updates(f, o, standard_operators::list{});
+  auto made = f.write();
+  return {std::move(made.program), std::move(made.value), std::move(made.fused)};
+}
+
 }}  // namespace neap::v0

@@ -5,10 +5,11 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap { inline namespace v0 { namespace detail {
+namespace neap { inline namespace v0 {
+namespace detail {
 
-NEAP_FUNC with_old_values<op_graph> copies_of_old_values(op_graph const& g) {
-  with_old_values<op_graph> made;
+NEAP_FUNC with_old_values copies_of_old_values(op_graph const& g) {
+  with_old_values made;
   if (!g.has_updates()) return made;
   auto const edges = all_edges(g);
   if (kahn_order(edges).size() == g.op_count()) return made;
@@ -81,4 +82,10 @@ NEAP_FUNC with_old_values<op_graph> copies_of_old_values(op_graph const& g) {
 }
 
 }  // namespace detail
+NEAP_FUNC with_old_values keep_old_values(op_graph const& g) {
+  auto made = detail::copies_of_old_values(g);
+  if (made.copies == 0) return {};
+  return {std::move(made.program), std::move(made.value), made.copies};
+}
+
 }}  // namespace neap::v0

@@ -14,8 +14,8 @@ NEAP_FUNC operator_groups::operator_groups(op_graph const& g, operator_facets co
       group_(g.op_count(), none),
       seen_(g.op_count(), 0) {}
 
-NEAP_FUNC fused_graph<op_graph> operator_groups::write() const {
-  fused_graph<op_graph> out;
+NEAP_FUNC fused_graph operator_groups::write() const {
+  fused_graph out;
   program_copy copy(g_);
   table<op_id, unsigned char> done(g_.op_count(), 0);
   std::vector<op_id> waiting;  // for operators that are made later than their first op was
@@ -101,7 +101,7 @@ NEAP_FUNC op_id operator_groups::alone_behind(value_id v) const {
   return p != nothing<op_id> && g_.uses(v).size() == 1 && !g_.is_kept(v) && may_join(p) ? p : nothing<op_id>;
 }
 
-NEAP_FUNC void operator_groups::put(program_copy& copy, op_id o, fused_graph<op_graph>& out) const {
+NEAP_FUNC void operator_groups::put(program_copy& copy, op_id o, fused_graph& out) const {
   plain_vector<value_id> in;
   if (group_[o] == none) {
     for (auto v : g_.inputs(o)) in.push_back(copy.value[v]);

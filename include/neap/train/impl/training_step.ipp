@@ -323,6 +323,120 @@ NEAP_FUNC eager_result taken_step(step_callables const& with, training_state& st
   return r;
 }
 
+NEAP_FUNC void keep_old_values_of(training_program& p) {
+  if (auto made = keep_old_values(p.program); made.copies > 0) take_rewritten(p, made);
+  require_order(p.program);
+}
+NEAP_FUNC void recover_activations_of(training_program& p) {
+  if (auto made = recover_activations(p.program, p.loss); made.count > 0) take_rewritten(p, made);
+}
+NEAP_FUNC void fuse_updates_of(training_program& p, training_program const* like) {
+  std::span<op_id const> chosen;
+  if (like) chosen = like->fused;
+  auto made = fuse_updates(p.program, like ? &chosen : nullptr);
+  if (made.fused.empty()) return;
+  p.fused = std::move(made.fused);
+  take_rewritten(p, made);
+}
+
+/// The program of a step that has been traced; `like`: made as this one was, for another sample.
+NEAP_FUNC training_program finished_step(tracer& t, step_results const& made, training_state const& state,
+                                         training_options const& options, training_program const* like) {
+  training_program p;
+  p.loss = t.keep(made.loss, role::loss);
+  for (auto const& o : made.outputs) p.outputs.push_back({o.name, t.keep(o.tensor, role::output)});
+  p.residents = t.residents();
+  for (auto const& w : made.weights)
+    for (auto const& r : p.residents)
+      if (r.holder.storage() == w.storage()) p.weights.push_back(r.value);
+  if (options.keep_gradients)
+    for (auto const& g : made.gradients) p.gradients.push_back(t.keep(g, role::gradient));
+  p.inputs = t.inputs();
+  p.program = t.finish_unordered();
+  keep_old_values_of(p);
+  p.program = pinned(std::move(p.program), options.pins);
+  p.state = state;
+  if (options.recover_activations) recover_activations_of(p);
+  if (options.fuse_updates) fuse_updates_of(p, like);
+  return p;
+}
+/// Traces a step.
+NEAP_FUNC training_program traced_step(step_callables const& with, training_state& state,
+                                       training_options const& options, std::source_location at,
+                                       training_program const* like = nullptr) {
+  caller_scope const here(at);
+  auto numbers = std::make_shared<step_numbers>(numbers_of(with.optimizer, options, state, at));
+  tracer t(table_of<standard_operators>(), at);
+  name_tensors(t, with.model);
+  auto const named = named_tensors_of(with.model, role::weight);
+  auto const weights = unfrozen(named);
+  std::vector<std::vector<tensor_type>> types;
+  for (auto const& w : weights) types.push_back(states_kept(with.optimizer, w.tensor, w.name, state));
+  name_sources(t, *numbers, state, weights, with.optimizer.states(), types);
+  auto const run = [&](tracer& in) {
+    step_results made;
+    with.loss.with_inputs(in, [&](loss_call const& loss) {
+      made = take_step({with.model, loss, with.optimizer}, state, options, *numbers, at);
+    });
+    return made;
+  };
+  auto p = finished_step(t, run(t), state, options, like);
+  require_no_memory(t, table_of<standard_operators>(), run, at);
+  p.form = sample_form(with.loss.sample());
+  p.freezing = freeze_record(named);
+  p.numbers = std::move(numbers);
+  p.set({}, at);
+  return p;
+}
+
+/// How a step of a model was made.
+class model_recipe final : public step_recipe {
+ public:
+  /// `loss` and `optimizer` are copies of those in `with`.
+  model_recipe(step_callables const& with, std::shared_ptr<void const> loss, std::shared_ptr<void const> optimizer,
+               training_state const& state, training_options const& options)
+      : with_(with),
+        loss_(std::move(loss)),
+        optimizer_(std::move(optimizer)),
+        state_(state),
+        options_(options) {
+    with_.optimizer = with.optimizer.of(optimizer_.get());
+  }
+  model_ref model() const override { return with_.model; }
+  training_program for_sample(void const* sample, void const* type, training_program const& like,
+                              std::source_location at) const override {
+    if (type != with_.loss.sample().type())
+      throw_error(context_access::place(at), {"trainer: the batch is of another C++ type than the sample"});
+    like.freezing.require_unchanged("trainer", at);
+    std::optional<precision_scope> scope;
+    precision_.enter(scope);
+    auto state = state_;                  // the same states
+    mode_scope const trains(true, true);  // also within an evaluation
+    step_callables const with{with_.model, with_.loss.with(loss_.get(), sample), with_.optimizer};
+    auto p = traced_step(with, state, options_, at, &like);
+    p.recipe = std::make_shared<model_recipe>(*this);
+    return p;
+  }
+
+ private:
+  step_callables with_;  // the sample in it is gone
+  std::shared_ptr<void const> loss_, optimizer_;
+  training_state state_;
+  training_options options_;
+  same_precision precision_;  // around the step
+};
+
+NEAP_FUNC training_program made_step(step_callables const& with, void const* loss, void const* optimizer,
+                                     std::shared_ptr<void const> (*copy_loss)(void const*),
+                                     std::shared_ptr<void const> (*copy_optimizer)(void const*),
+                                     training_options const& options, std::source_location at) {
+  training_state fresh;
+  training_state& state = options.state ? *options.state : fresh;
+  auto p = traced_step(with, state, options, at);
+  p.recipe = std::make_shared<model_recipe>(with, copy_loss(loss), copy_optimizer(optimizer), state, options);
+  return p;
+}
+
 }  // namespace detail
 
 }}  // namespace neap::v0
