@@ -878,3 +878,17 @@ TEST_CASE("a watched step names the first operator whose result has an infinity 
     CHECK(step.state.counter().item<std::int64_t>() == (what == anomaly::nan ? 1 : 2));
   }
 }
+
+TEST_CASE("a plan, its candidate and what runs it share one graph beside the step's") {
+  network model;
+  initialise(model, 3);
+  auto const step = training_step(model, batch(8, 0), cross_entropy{}, adamw{});
+  auto const found = optimize(step, rematerialize{}, memory_limit::of_original(0.8));
+  host_backend backend(1);
+  trainer run(step, found.placed, backend);
+  auto const* const planned = found.placed.graph.sources().data();
+  CHECK(planned != step.program.sources().data());
+  CHECK(found.best.graph.sources().data() == planned);
+  CHECK(run.program().planned().graph.sources().data() == planned);
+  CHECK(run.step().program.sources().data() == step.program.sources().data());
+}

@@ -200,3 +200,32 @@ TEST_CASE("a storage is updated 65535 times at most") {
   }
   CHECK_THROWS_WITH_AS(updated(0x10000), "graph: more than 65535 updates of one storage", error);
 }
+
+TEST_CASE("copies of a graph share its tables until one is edited; a copy of a graph under edit has its own") {
+  graph_editor edit(toy_operators::facets);
+  auto const x = edit.add_source(role::input, matrix), y = edit.add(toy::unary{}, {x})[0];
+  op_graph const midway = edit.graph();
+  auto const z = edit.add(toy::unary{}, {y})[0];
+  CHECK(midway.op_count() == 1);
+  edit.keep(z, role::loss);
+  graph_editor other = edit;
+  other.add(toy::unary{}, {z});
+  CHECK(edit.graph().op_count() == 2);
+  op_graph const g = std::move(edit).finish();
+  CHECK(edit.graph().op_count() == 0);  // what is left can be edited anew
+  edit.add_source(role::input, matrix);
+  CHECK(op_graph{}.value_count() == 0);
+
+  op_graph const copy = g;
+  CHECK(copy.sources().data() == g.sources().data());
+  auto const digest = g.digest();
+  graph_editor again(copy);
+  again.keep(y, role::output);
+  op_graph const edited = std::move(again).finish();
+  CHECK(g.digest() == digest);
+  CHECK(copy == g);
+  CHECK(!(edited == g));
+  CHECK(edited.sources().data() != g.sources().data());
+  CHECK(op_graph(edited).sources().data() == edited.sources().data());
+  CHECK(std::move(other).finish().op_count() == 3);
+}

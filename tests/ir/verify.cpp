@@ -16,21 +16,25 @@ namespace toy = neap::testing::toy;
 namespace neap { inline namespace v0 {
 /// The graph's own tables, to break them.
 struct graph_test_access {
+  explicit graph_test_access(op_graph& broken) : g(broken) {
+    g.begin_edit();
+    g.end_edit();
+  }
   op_graph& g;
-  auto& ops() { return g.ops_; }
-  auto& values() { return g.values_; }
-  auto& storages() { return g.storages_; }
-  auto& arguments() { return g.arguments_; }
-  auto& kept() { return g.kept_; }
-  auto& sources() { return g.sources_; }
-  auto& parts() { return g.parts_; }
-  auto& layouts() { return g.layouts_; }
-  auto& uses() { return g.uses_; }
-  auto& after() { return g.after_; }
-  auto& down() { return g.op_down_; }
-  auto& up() { return g.op_up_; }
-  auto& digest() { return g.digest_; }
-  auto& attributes() { return g.attributes_; }
+  auto& ops() { return g.t_->ops; }
+  auto& values() { return g.t_->values; }
+  auto& storages() { return g.t_->storages; }
+  auto& arguments() { return g.t_->arguments; }
+  auto& kept() { return g.t_->kept; }
+  auto& sources() { return g.t_->sources; }
+  auto& parts() { return g.t_->parts; }
+  auto& layouts() { return g.t_->layouts; }
+  auto& uses() { return g.t_->uses; }
+  auto& after() { return g.t_->after; }
+  auto& down() { return g.t_->op_down; }
+  auto& up() { return g.t_->op_up; }
+  auto& digest() { return g.t_->digest; }
+  auto& attributes() { return g.t_->attributes; }
 };
 }}  // namespace neap::v0
 

@@ -110,8 +110,8 @@ class digest_updater {
     if (!update_cones(first_new)) return all();
     std::size_t i = 0;  // both ascend
     sources_.for_each([&](std::size_t v) {
-      while (index(g_.sources_[i]) != v) ++i;
-      replace(g_.source_up_[i], source_up(i));
+      while (index(g_.t_->sources[i]) != v) ++i;
+      replace(g_.t_->source_up[i], source_up(i));
     });
   }
   /// All digests, in an order found by counting unmet inputs (Kahn 1962). Ops on a cycle keep what they have.
@@ -119,13 +119,14 @@ class digest_updater {
 
  private:
   std::size_t source_ordinal(value_id v) const {
-    return static_cast<std::size_t>(std::lower_bound(g_.sources_.begin(), g_.sources_.end(), v) - g_.sources_.begin());
+    return static_cast<std::size_t>(std::lower_bound(g_.t_->sources.begin(), g_.t_->sources.end(), v) -
+                                    g_.t_->sources.begin());
   }
   digest value_digest(value_id v) const {
     for (auto before = before_swap(v); before != nothing<value_id>; before = before_swap(v)) v = before;
-    auto const& r = g_.values_[v];
-    if (r.producer == nothing<op_id>) return g_.source_down_[source_ordinal(v)];
-    return g_.op_down_[r.producer].mix(index(v) - g_.ops_[r.producer].first_output);
+    auto const& r = g_.t_->values[v];
+    if (r.producer == nothing<op_id>) return g_.t_->source_down[source_ordinal(v)];
+    return g_.t_->op_down[r.producer].mix(index(v) - g_.t_->ops[r.producer].first_output);
   }
   /// The value that was stored, of one that was loaded: who reads it computes the same.
   value_id before_swap(value_id v) const {
@@ -139,19 +140,21 @@ class digest_updater {
   digest op_down(op_id o) const;
   digest source_down(std::size_t ordinal) const;
   digest mix_readers(digest d, value_id v) const {
-    auto const& r = g_.values_[v];
+    auto const& r = g_.t_->values[v];
     digest readers{static_cast<std::uint64_t>(r.role) * 2 + r.kept, 0};
-    for (auto const& u : g_.uses_[v]) readers = readers + g_.op_up_[u.op].mix(u.argument);
+    for (auto const& u : g_.t_->uses[v]) readers = readers + g_.t_->op_up[u.op].mix(u.argument);
     return d.mix(readers);
   }
   digest op_up(op_id o) const {
-    digest d = g_.op_down_[o];
+    digest d = g_.t_->op_down[o];
     for (auto v : g_.outputs(o)) d = mix_readers(d, v);
     return d;
   }
-  digest source_up(std::size_t ordinal) const { return mix_readers(g_.source_down_[ordinal], g_.sources_[ordinal]); }
+  digest source_up(std::size_t ordinal) const {
+    return mix_readers(g_.t_->source_down[ordinal], g_.t_->sources[ordinal]);
+  }
   void replace(digest& term, digest by) {
-    g_.digest_ = g_.digest_ - term + by;
+    g_.t_->digest = g_.t_->digest - term + by;
     term = by;
   }
   /// Works from the changed ops outwards. Ops are nearly always numbered after what they read, and new ones depend on

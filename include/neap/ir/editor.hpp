@@ -80,7 +80,7 @@ class graph_editor final : public op_emitter {
   /// The given readers of `from` read `to` from now on.
   void replace_uses(value_id from, value_id to, std::span<op_id const> readers) {
     for (auto o : readers)
-      for (std::size_t i = 0; i < g_.ops_[o].input_count; ++i)
+      for (std::size_t i = 0; i < g_.t_->ops[o].input_count; ++i)
         if (g_.inputs(o)[i] == from) set_input(o, i, to);
   }
   /// All readers of `from` read `to`, and if `from` was kept, `to` is. O(readers + edits so far).
@@ -93,8 +93,8 @@ class graph_editor final : public op_emitter {
   }
   /// `v` lives to the end of the step, in the given role (gradient, output or loss). A source keeps its own role.
   void keep(value_id v, neap::role r) {
-    if (!g_.values_[v].kept) g_.kept_.push_back(v);
-    g_.values_[v].kept = true;
+    if (!g_.t_->values[v].kept) g_.t_->kept.push_back(v);
+    g_.t_->values[v].kept = true;
     set_role(v, r);
   }
   void drop(value_id v);
@@ -102,9 +102,9 @@ class graph_editor final : public op_emitter {
   void set_role(value_id v, neap::role r) {
     touch(v);
     if (g_.producer(v) == nothing<op_id> && !is_source(r)) return;
-    g_.values_[v].role = r;
-    if (g_.producer(v) == nothing<op_id> && g_.values_[v].alias == alias_kind::fresh)
-      g_.storages_[g_.values_[v].storage].resident = r != role::donated;
+    g_.t_->values[v].role = r;
+    if (g_.producer(v) == nothing<op_id> && g_.t_->values[v].alias == alias_kind::fresh)
+      g_.t_->storages[g_.t_->values[v].storage].resident = r != role::donated;
   }
   /// Pins an op beside the pins that it has; keep and never_out pin its outputs. Throws neap::error for pins that exclude
   /// each other, and for run_again of an op that writes in place.
@@ -112,10 +112,10 @@ class graph_editor final : public op_emitter {
   /// Pins a value, and what it is a view of, beside the pins that it has; pins that are of ops alone pin the op that makes
   /// it. Throws neap::error as the other one does, and for a source, which no op makes.
   void add_pins(value_id v, pin_set p);
-  void set_name(op_id o, std::string_view name) { g_.ops_[o].name = intern(name); }
+  void set_name(op_id o, std::string_view name) { g_.t_->ops[o].name = intern(name); }
   /// The name of another op: the same text, of any length.
-  void set_name_of(op_id o, op_id from) { g_.ops_[o].name = g_.ops_[from].name; }
-  void set_name(value_id v, std::string_view name) { g_.values_[v].name = intern(name); }
+  void set_name_of(op_id o, op_id from) { g_.t_->ops[o].name = g_.t_->ops[from].name; }
+  void set_name(value_id v, std::string_view name) { g_.t_->values[v].name = intern(name); }
   /// The details of an opaque op; of others there are none.
   void set_details(op_id o, std::string_view details);
   /// What an opaque op computes: the same as an operator of neap's with the same inputs and outputs, if that one's shape
@@ -123,8 +123,8 @@ class graph_editor final : public op_emitter {
   bool set_meaning(op_id o, operator_view known);
   /// For readers of files; otherwise an op's origin is a number of its own, and a copy's that of its original.
   void set_origin(op_id o, op_id origin) {
-    g_.ops_[o].origin = static_cast<std::uint32_t>(index(origin));
-    if (g_.origin_count_ <= index(origin)) g_.origin_count_ = static_cast<std::uint32_t>(index(origin)) + 1;
+    g_.t_->ops[o].origin = static_cast<std::uint32_t>(index(origin));
+    if (g_.t_->origin_count <= index(origin)) g_.t_->origin_count = static_cast<std::uint32_t>(index(origin)) + 1;
   }
   /// For readers of files, after the last set_origin: how many origins are taken. Throws neap::error if it is too few.
   void set_origin_count(std::uint32_t n);
@@ -132,16 +132,16 @@ class graph_editor final : public op_emitter {
   part_id part_row(op_part const& p);
   /// Remembers an op that a fission is about to cut; the row for its parts' set_whole().
   std::uint32_t remember_whole(op_id o, std::uint32_t fission);
-  void set_whole(op_id part, std::uint32_t row) { g_.ops_[part].whole = row; }
+  void set_whole(op_id part, std::uint32_t row) { g_.t_->ops[part].whole = row; }
   /// For readers of files: how large the inputs and outputs of what a part was cut from are, the first cut's first. What
   /// else it was like is not known.
   void state_wholes(op_id part, std::span<extents const> dims);
   /// An op that was remembered, as it was, of inputs laid out as it read them.
   op_id add_whole(std::uint32_t row, std::span<value_id const> inputs);
   /// Marks an op as one that a rewrite rule has put here.
-  void set_rewritten(op_id o) { g_.ops_[o].rewritten = true; }
+  void set_rewritten(op_id o) { g_.t_->ops[o].rewritten = true; }
   void set_part(op_id o, part_id p) {
-    g_.ops_[o].part = p;
+    g_.t_->ops[o].part = p;
     touched_ops_.push_back(o);
   }
 
@@ -193,7 +193,7 @@ class graph_editor final : public op_emitter {
     if (n == 0xffff) throw_error({"graph: more than 65535 updates of one storage"});
     return static_cast<std::uint16_t>(n + 1);
   }
-  void count_update(storage_id s) { g_.storages_[s].updates = next(g_.storages_[s].updates); }
+  void count_update(storage_id s) { g_.t_->storages[s].updates = next(g_.t_->storages[s].updates); }
   void take_arguments(std::span<value_id const> inputs);
   /// `inputs` is not a part of the graph's own list, which may move.
   std::uint32_t append_arguments(op_id o, std::span<value_id const> inputs);
@@ -207,9 +207,9 @@ class graph_editor final : public op_emitter {
   /// The same bytes as those of an op added before by this editor: large imported graphs repeat themselves.
   std::uint32_t intern(op::opaque const& x);
   std::uint32_t append_bytes(void const* bytes, std::size_t size) {
-    auto const at = static_cast<std::uint32_t>(g_.attributes_.size());
-    g_.attributes_.append(static_cast<std::byte const*>(bytes), size);
-    g_.attributes_.resize((g_.attributes_.size() + 15) / 16 * 16);
+    auto const at = static_cast<std::uint32_t>(g_.t_->attributes.size());
+    g_.t_->attributes.append(static_cast<std::byte const*>(bytes), size);
+    g_.t_->attributes.resize((g_.t_->attributes.size() + 15) / 16 * 16);
     return at;
   }
   /// What opaque operators are called, and their details, come again and again.
@@ -230,8 +230,8 @@ class graph_editor final : public op_emitter {
   }
   bool is_updated(value_id v) const {
     if (index(v) >= g_.value_count()) return true;  // not here yet
-    auto const s = g_.values_[v].storage;
-    return index(s) >= g_.storage_count() || g_.storages_[s].updates != 0 || g_.storages_[s].overwritten;
+    auto const s = g_.t_->values[v].storage;
+    return index(s) >= g_.storage_count() || g_.t_->storages[s].updates != 0 || g_.t_->storages[s].overwritten;
   }
   bool is_removed(op_id o) const { return index(o) < removed_.size() && removed_[index(o)]; }
   /// A value made by an op that goes.

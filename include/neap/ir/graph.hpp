@@ -1,4 +1,4 @@
-// The graph of a training step, as a regular value: flat tables indexed by ids, no pointers, no shared ownership.
+// The graph of a training step, as a regular value: flat tables indexed by ids. Copies share them until one is edited.
 //
 //   source values (weights, inputs...)      an op reads values and makes values; a value lies in a storage;
 //        |        |                         views and in-place updates share the storage of an input.
@@ -29,6 +29,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -127,33 +128,60 @@ Op const* as_operator(operator_view x) {
 }
 }  // namespace detail
 
+namespace detail {
+/// What a graph has. Copies of a graph share it; an editor works on tables of its own.
+struct graph_tables {
+  operator_table kinds;
+  plain_vector<operator_facets const*> others;  // operators that are not in the table, in the order they came
+  table<op_id, op_record> ops;
+  table<value_id, value_record> values;
+  table<storage_id, storage_record> storages;
+  plain_vector<value_id> arguments, kept, sources;
+  plain_vector<std::byte> attributes;
+  plain_vector<tensor_layout> layouts;
+  plain_vector<op_part> parts;  // each after the part it is cut from
+  plain_vector<whole_op> wholes;
+  plain_vector<whole_value> whole_values;  // of each of wholes its inputs, then its outputs
+  text_pool texts;
+  std::uint32_t origin_count = 0;  // origins are below this
+  // derived, kept true by the editor
+  csr<value_id, use> uses;
+  csr<op_id, op_id> after;
+  table<op_id, neap::digest> op_down;                 // what the op computes: it and all below it
+  table<op_id, neap::digest> op_up;                   // op_down, and what is done with the results: all above it
+  plain_vector<neap::digest> source_down, source_up;  // the same for each of sources
+  neap::digest digest{0, 0};                          // the sum of op_up and source_up
+  bool in_edit = false;                               // by an editor: a copy of the graph then has tables of its own
+};
+}  // namespace detail
+
 class op_graph {
  public:
-  op_graph() = default;
+  op_graph();
   op_graph(op_graph const&);
   op_graph(op_graph&&) noexcept;
   op_graph& operator=(op_graph const&);
   op_graph& operator=(op_graph&&) noexcept;
-  ~op_graph();  // all of them as the compiler would write them, but only once
-  explicit op_graph(operator_table ops) : table_(detail::table_from(ops)) {}
+  ~op_graph();
+  explicit op_graph(operator_table ops);
 
   // sizes
-  std::size_t op_count() const { return ops_.size(); }
-  std::size_t value_count() const { return values_.size(); }
-  std::size_t storage_count() const { return storages_.size(); }
+  std::size_t op_count() const { return t_->ops.size(); }
+  std::size_t value_count() const { return t_->values.size(); }
+  std::size_t storage_count() const { return t_->storages.size(); }
   id_range<op_id> ops() const { return id_range<op_id>(op_count()); }
   id_range<value_id> values() const { return id_range<value_id>(value_count()); }
   id_range<storage_id> storages() const { return id_range<storage_id>(storage_count()); }
 
   // ops
-  op_record const& record(op_id o) const { return ops_[o]; }
-  operator_facets const& facets(op_id o) const { return facets_of_kind(ops_[o].kind); }
+  op_record const& record(op_id o) const { return t_->ops[o]; }
+  operator_facets const& facets(op_id o) const { return facets_of_kind(t_->ops[o].kind); }
   /// The operator of a kind: a row of the table, and after its end one of those met besides.
   operator_facets const& facets_of_kind(std::size_t kind) const {
-    return *(kind < table_.size() ? table_[kind] : others_[kind - table_.size()]);
+    return *(kind < t_->kinds.size() ? t_->kinds[kind] : t_->others[kind - t_->kinds.size()]);
   }
-  std::size_t kind_count() const { return table_.size() + others_.size(); }
-  void const* attributes(op_id o) const { return attributes_.data() + ops_[o].attributes; }
+  std::size_t kind_count() const { return t_->kinds.size() + t_->others.size(); }
+  void const* attributes(op_id o) const { return t_->attributes.data() + t_->ops[o].attributes; }
   operator_view view(op_id o) const { return {&facets(o), attributes(o)}; }
   /// The operator struct if op o is an Op, else nullptr. (For an empty Op: a valid pointer to one.)
   template <class Op>
@@ -163,13 +191,13 @@ class op_graph {
   /// What an op computes: its operator, or of an opaque one the operator of neap's that is known to compute the same.
   operator_view meaning(op_id o) const {
     if (auto const* x = as<op::opaque>(o); x && x->known_kind)
-      return {&facets_of_kind(x->known_kind - 1), attributes_.data() + x->known};
+      return {&facets_of_kind(x->known_kind - 1), t_->attributes.data() + x->known};
     return view(o);
   }
   /// The kind of operator that it is.
   std::size_t kind_of_meaning(op_id o) const {
     auto const* x = as<op::opaque>(o);
-    return x && x->known_kind ? x->known_kind - 1 : ops_[o].kind;
+    return x && x->known_kind ? x->known_kind - 1 : t_->ops[o].kind;
   }
   /// The operator struct if op o computes what an Op does, else nullptr.
   template <class Op>
@@ -177,24 +205,24 @@ class op_graph {
     return detail::as_operator<Op>(meaning(o));
   }
   std::span<value_id const> inputs(op_id o) const {
-    auto const& r = ops_[o];
-    return span_of(arguments_.data() + r.first_input, r.input_count);
+    auto const& r = t_->ops[o];
+    return span_of(t_->arguments.data() + r.first_input, r.input_count);
   }
   /// Ids of the outputs are consecutive.
   id_range<value_id> outputs(op_id o) const {
-    auto const& r = ops_[o];
+    auto const& r = t_->ops[o];
     return {value_id{r.first_output}, r.output_count};
   }
   value_id output(op_id o, int j = 0) const { return outputs(o)[static_cast<std::size_t>(j)]; }
   /// Ops that must have run before o beyond those that make its inputs: readers of the storage version o overwrites.
-  std::span<op_id const> order_after(op_id o) const { return has_updates() ? after_[o] : std::span<op_id const>{}; }
+  std::span<op_id const> order_after(op_id o) const { return has_updates() ? t_->after[o] : std::span<op_id const>{}; }
   /// Whether any op updates or overwrites one of its inputs.
-  bool has_updates() const { return after_.row_count() != 0; }
+  bool has_updates() const { return t_->after.row_count() != 0; }
   /// Inputs, outputs and order_after of all ops together, or more (arguments of removed ops may still count).
-  std::size_t edge_count() const { return arguments_.size() + value_count() + after_.item_count(); }
-  op_id origin(op_id o) const { return op_id{ops_[o].origin}; }
+  std::size_t edge_count() const { return t_->arguments.size() + value_count() + t_->after.item_count(); }
+  op_id origin(op_id o) const { return op_id{t_->ops[o].origin}; }
   /// Origins given so far, to ops that are there or gone: all are below it.
-  std::uint32_t origin_count() const { return origin_count_; }
+  std::uint32_t origin_count() const { return t_->origin_count; }
   /// What an opaque op's operator is called where it comes from; empty for other ops.
   std::string_view target(op_id o) const {
     auto const* x = as<op::opaque>(o);
@@ -208,116 +236,118 @@ class op_graph {
   /// The dimension relations of an op: its operator's, or of an opaque one those that came with it.
   plain_vector<dim_link> links(op_id o) const;
   /// The name given by a user or a file; empty if none.
-  std::string_view name(op_id o) const { return text(ops_[o].name); }
+  std::string_view name(op_id o) const { return text(t_->ops[o].name); }
 
   // pins (ir/pins.hpp)
   /// The pins of an op, those of its outputs among them.
-  pin_set pins(op_id o) const { return ops_[o].pins; }
+  pin_set pins(op_id o) const { return t_->ops[o].pins; }
   /// The pins of a value: keep and never_out.
-  pin_set pins(value_id v) const { return values_[v].pins; }
+  pin_set pins(value_id v) const { return t_->values[v].pins; }
   /// Whether no pin keeps the op from running more than once.
-  bool may_recompute(op_id o) const { return !ops_[o].pins.has_any(pin::run_once | pin::keep); }
+  bool may_recompute(op_id o) const { return !t_->ops[o].pins.has_any(pin::run_once | pin::keep); }
   /// Whether no pin keeps the op from running in parts.
-  bool may_cut(op_id o) const { return !ops_[o].pins.has_any(pin::run_once | pin::keep | pin::never_in_parts); }
+  bool may_cut(op_id o) const { return !t_->ops[o].pins.has_any(pin::run_once | pin::keep | pin::never_in_parts); }
   /// Whether no pin keeps the op from being removed, or replaced by a rewrite rule.
   bool may_replace(op_id o) const {
-    return !ops_[o].pins.has_any(pin::run_once | pin::keep | pin::never_in_parts | pin::never_out);
+    return !t_->ops[o].pins.has_any(pin::run_once | pin::keep | pin::never_in_parts | pin::never_out);
   }
   /// Whether no pin keeps a storage from being swapped out.
-  bool may_swap(storage_id s) const { return !values_[storages_[s].first].pins.has_any(pin::keep | pin::never_out); }
+  bool may_swap(storage_id s) const {
+    return !t_->values[t_->storages[s].first].pins.has_any(pin::keep | pin::never_out);
+  }
   /// Whether any op or value is pinned. O(ops + sources).
   bool has_pins() const {
-    for (auto const& r : ops_)
+    for (auto const& r : t_->ops)
       if (!r.pins.empty()) return true;
-    for (auto v : sources_)
-      if (!values_[v].pins.empty()) return true;
+    for (auto v : t_->sources)
+      if (!t_->values[v].pins.empty()) return true;
     return false;
   }
 
   // values
-  value_record const& record(value_id v) const { return values_[v]; }
-  tensor_layout const& layout(value_id v) const { return layouts_[index(values_[v].layout)]; }
+  value_record const& record(value_id v) const { return t_->values[v]; }
+  tensor_layout const& layout(value_id v) const { return t_->layouts[index(t_->values[v].layout)]; }
   tensor_type const& type(value_id v) const { return layout(v).type; }
-  storage_id storage(value_id v) const { return values_[v].storage; }
-  op_id producer(value_id v) const { return values_[v].producer; }
-  neap::role role(value_id v) const { return values_[v].role; }
-  std::string_view name(value_id v) const { return text(values_[v].name); }
+  storage_id storage(value_id v) const { return t_->values[v].storage; }
+  op_id producer(value_id v) const { return t_->values[v].producer; }
+  neap::role role(value_id v) const { return t_->values[v].role; }
+  std::string_view name(value_id v) const { return text(t_->values[v].name); }
   /// Readers, ordered by op id and argument.
-  std::span<use const> uses(value_id v) const { return uses_[v]; }
-  bool is_kept(value_id v) const { return values_[v].kept; }
+  std::span<use const> uses(value_id v) const { return t_->uses[v]; }
+  bool is_kept(value_id v) const { return t_->values[v].kept; }
   /// Values that live to the end of the step, each once, in the order they were declared.
-  std::span<value_id const> kept() const { return span_of(kept_); }
+  std::span<value_id const> kept() const { return span_of(t_->kept); }
   /// What a view or an updated value was made of; nothing if v is neither.
   value_id base(value_id v) const {
-    auto const& r = values_[v];
+    auto const& r = t_->values[v];
     if (r.alias == alias_kind::fresh) return nothing<value_id>;
-    if (r.producer == nothing<op_id>) return storages_[r.storage].first;
+    if (r.producer == nothing<op_id>) return t_->storages[r.storage].first;
     return r.of >= 0 ? inputs(r.producer)[static_cast<std::size_t>(r.of)] : output(r.producer, -2 - r.of);
   }
   /// The input in whose place a value is written; nothing for values that are written elsewhere.
   value_id overwrites(value_id v) const {
-    auto const& r = values_[v];
+    auto const& r = t_->values[v];
     if (r.alias != alias_kind::fresh || r.of < 0) return nothing<value_id>;
     return inputs(r.producer)[static_cast<std::size_t>(r.of)];
   }
   /// Whether an op ends the storage by writing a result in its place.
-  bool is_overwritten(storage_id s) const { return storages_[s].overwritten; }
+  bool is_overwritten(storage_id s) const { return t_->storages[s].overwritten; }
   /// Whether an op writes a result in the place of one of its inputs.
   bool overwrites_any(op_id o) const {
     if (!has_updates()) return false;
     for (auto v : outputs(o))
-      if (values_[v].alias == alias_kind::fresh && values_[v].of >= 0) return true;
+      if (t_->values[v].alias == alias_kind::fresh && t_->values[v].of >= 0) return true;
     return false;
   }
   /// Values made by no op, in the order they were declared: ids ascend.
-  std::span<value_id const> sources() const { return span_of(sources_); }
+  std::span<value_id const> sources() const { return span_of(t_->sources); }
 
   // storages
-  storage_record const& record(storage_id s) const { return storages_[s]; }
-  bytes_t bytes(storage_id s) const { return storages_[s].bytes; }
-  bool is_resident(storage_id s) const { return storages_[s].resident; }
+  storage_record const& record(storage_id s) const { return t_->storages[s]; }
+  bytes_t bytes(storage_id s) const { return t_->storages[s].bytes; }
+  bool is_resident(storage_id s) const { return t_->storages[s].resident; }
   /// Whether the storage exists before the step: it is resident, or donated.
-  bool is_source(storage_id s) const { return producer(storages_[s].first) == nothing<op_id>; }
+  bool is_source(storage_id s) const { return producer(t_->storages[s].first) == nothing<op_id>; }
   /// Sum of the resident storages' bytes, unrounded.
   bytes_t resident_bytes() const {
     bytes_t n = 0;
-    for (auto const& s : storages_) n += s.resident ? s.bytes : 0;
+    for (auto const& s : t_->storages) n += s.resident ? s.bytes : 0;
     return n;
   }
 
   // parts
-  std::span<op_part const> parts() const { return span_of(parts_); }
+  std::span<op_part const> parts() const { return span_of(t_->parts); }
   /// Whether any op is a part of another one. (Rows of the table may be left without an op.)
   bool runs_in_parts() const {
-    return !parts_.empty() &&
-           std::any_of(ops_.begin(), ops_.end(), [](op_record const& r) { return r.part != nothing<part_id>; });
+    return !t_->parts.empty() &&
+           std::any_of(t_->ops.begin(), t_->ops.end(), [](op_record const& r) { return r.part != nothing<part_id>; });
   }
-  op_part const& part(part_id p) const { return parts_[index(p)]; }
+  op_part const& part(part_id p) const { return t_->parts[index(p)]; }
   /// What parts were cut from. Rows may be left without a part, and parts that were read from a text have none. Of parts
   /// that were read from a plan file a row has extents alone (whole_op::stated).
-  std::span<whole_op const> wholes() const { return span_of(wholes_); }
-  whole_op const& whole(std::uint32_t row) const { return wholes_[row]; }
+  std::span<whole_op const> wholes() const { return span_of(t_->wholes); }
+  whole_op const& whole(std::uint32_t row) const { return t_->wholes[row]; }
   /// Numbers of fissions are below this.
   std::uint32_t fission_count() const {
-    return wholes_.empty() || wholes_.back().fission == whole_op::stated ? 0 : wholes_.back().fission + 1;
+    return t_->wholes.empty() || t_->wholes.back().fission == whole_op::stated ? 0 : t_->wholes.back().fission + 1;
   }
   tensor_layout const& input_layout(whole_op const& w, std::size_t i) const {
-    return layouts_[index(whole_values_[w.first + i].layout)];
+    return t_->layouts[index(t_->whole_values[w.first + i].layout)];
   }
   tensor_layout const& output_layout(whole_op const& w, std::size_t j) const {
-    return layouts_[index(whole_values_[w.first + w.record.input_count + j].layout)];
+    return t_->layouts[index(t_->whole_values[w.first + w.record.input_count + j].layout)];
   }
 
   /// Equal for equal graphs up to the numbering of ops and values; 128 bits, additive over ops. Sources are distinguished
   /// by their place among the sources; names, origins and the order of kept values do not count.
-  neap::digest digest() const { return digest_; }
+  neap::digest digest() const { return t_->digest; }
   /// The digest of what an op computes: its operator, attributes, types, part, and its arguments' digests. A copy has
   /// that of its original.
-  neap::digest digest(op_id o) const { return op_down_[o]; }
+  neap::digest digest(op_id o) const { return t_->op_down[o]; }
 
-  operator_table facet_table() const { return table_; }
+  operator_table facet_table() const { return t_->kinds; }
   /// A text by its number: names, and what opaque operators are called. Number 0 is the empty text. O(1).
-  std::string_view text(std::uint32_t at) const { return text_[at]; }
+  std::string_view text(std::uint32_t at) const { return t_->texts[at]; }
 
   /// The same graph, ids, names and origins included. Two graphs that differ in numbering alone are not equal, but have
   /// equal digests. O(everything).
@@ -328,26 +358,10 @@ class op_graph {
   friend class digest_updater;      // ir/digests.hpp
   friend class graph_checker;       // ir/impl/verify.ipp
   friend struct graph_test_access;  // tests plant faults
-  operator_table table_;
-  plain_vector<operator_facets const*> others_;  // operators that are not in the table, in the order they came
-  table<op_id, op_record> ops_;
-  table<value_id, value_record> values_;
-  table<storage_id, storage_record> storages_;
-  plain_vector<value_id> arguments_, kept_, sources_;
-  plain_vector<std::byte> attributes_;
-  plain_vector<tensor_layout> layouts_;
-  plain_vector<op_part> parts_;  // each after the part it is cut from
-  plain_vector<whole_op> wholes_;
-  plain_vector<whole_value> whole_values_;  // of each of wholes_ its inputs, then its outputs
-  text_pool text_;
-  std::uint32_t origin_count_ = 0;  // origins are below this
-  // derived, kept true by the editor
-  csr<value_id, use> uses_;
-  csr<op_id, op_id> after_;
-  table<op_id, neap::digest> op_down_;                  // what the op computes: it and all below it
-  table<op_id, neap::digest> op_up_;                    // op_down_, and what is done with the results: all above it
-  plain_vector<neap::digest> source_down_, source_up_;  // the same for each of sources_
-  neap::digest digest_{0, 0};                           // the sum of op_up_ and source_up_
+  /// An editor works on tables that no other graph shares.
+  void begin_edit();
+  void end_edit() { t_->in_edit = false; }
+  std::shared_ptr<detail::graph_tables> t_;
 };
 
 namespace detail {

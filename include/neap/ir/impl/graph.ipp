@@ -19,20 +19,46 @@ NEAP_FUNC plain_vector<dim_link> op_graph::links(op_id o) const {
   return std::move(c).take();
 }
 
-NEAP_FUNC op_graph::op_graph(op_graph const&) = default;
+namespace detail {
+NEAP_FUNC std::shared_ptr<graph_tables> const& no_tables() {
+  static auto const none = std::make_shared<graph_tables>();
+  return none;
+}
+}  // namespace detail
 
-NEAP_FUNC op_graph::op_graph(op_graph&&) noexcept = default;
+NEAP_FUNC op_graph::op_graph() : t_(detail::no_tables()) {}
 
-NEAP_FUNC op_graph& op_graph::operator=(op_graph const&) = default;
+NEAP_FUNC op_graph::op_graph(operator_table ops) : t_(std::make_shared<detail::graph_tables>()) {
+  t_->kinds = detail::table_from(ops);
+}
 
-NEAP_FUNC op_graph& op_graph::operator=(op_graph&&) noexcept = default;
+NEAP_FUNC op_graph::op_graph(op_graph const& other)
+    : t_(other.t_->in_edit ? std::make_shared<detail::graph_tables>(*other.t_) : other.t_) {}
+
+NEAP_FUNC op_graph::op_graph(op_graph&& other) noexcept : t_(std::exchange(other.t_, detail::no_tables())) {}
+
+NEAP_FUNC op_graph& op_graph::operator=(op_graph const& other) {
+  t_ = op_graph(other).t_;
+  return *this;
+}
+
+NEAP_FUNC op_graph& op_graph::operator=(op_graph&& other) noexcept {
+  std::swap(t_, other.t_);
+  return *this;
+}
 
 NEAP_FUNC op_graph::~op_graph() = default;
 
+NEAP_FUNC void op_graph::begin_edit() {
+  if (t_.use_count() != 1) t_ = std::make_shared<detail::graph_tables>(*t_);
+  t_->in_edit = true;
+}
+
 NEAP_FUNC bool operator==(op_graph const& a, op_graph const& b) {
-  if (a.table_.data() != b.table_.data() || a.digest_ != b.digest_ || a.op_count() != b.op_count() ||
-      a.value_count() != b.value_count() || a.storages_ != b.storages_ || a.kept_ != b.kept_ ||
-      a.sources_ != b.sources_ || a.parts_ != b.parts_)
+  if (a.t_ == b.t_) return true;
+  if (a.t_->kinds.data() != b.t_->kinds.data() || a.t_->digest != b.t_->digest || a.op_count() != b.op_count() ||
+      a.value_count() != b.value_count() || a.t_->storages != b.t_->storages || a.t_->kept != b.t_->kept ||
+      a.t_->sources != b.t_->sources || a.t_->parts != b.t_->parts)
     return false;
   for (auto o : a.ops()) {
     auto const &r = a.record(o), &s = b.record(o);

@@ -56,34 +56,34 @@ class graph_checker {
     auto const& g = o.in.g_;
     line += "op " + std::to_string(index(o.id));
     if (index(o.id) >= g.op_count()) return;
-    o.in.write_name(line, g.ops_[o.id].name);
-    if (g.ops_[o.id].kind < g.kind_count()) line += " (" + std::string(g.facets(o.id).name) + ")";
+    o.in.write_name(line, g.t_->ops[o.id].name);
+    if (g.t_->ops[o.id].kind < g.kind_count()) line += " (" + std::string(g.facets(o.id).name) + ")";
   }
   static void write(std::string& line, named<value_id> v) {
     line += "value " + std::to_string(index(v.id));
-    if (index(v.id) < v.in.g_.value_count()) v.in.write_name(line, v.in.g_.values_[v.id].name);
+    if (index(v.id) < v.in.g_.value_count()) v.in.write_name(line, v.in.g_.t_->values[v.id].name);
   }
   static void write(std::string& line, named<storage_id> s) { line += "storage " + std::to_string(index(s.id)); }
   void write_name(std::string& line, std::uint32_t at) const {
-    if (at && g_.text_.contains(at)) line += " \"" + std::string(g_.text(at)) + "\"";
+    if (at && g_.t_->texts.contains(at)) line += " \"" + std::string(g_.text(at)) + "\"";
   }
 
   /// Ids in range; outputs consecutive, in the order of the ops, and theirs.
   void ops() const {
     std::size_t next = 0;
     for (auto o : g_.ops()) {
-      auto const& r = g_.ops_[o];
+      auto const& r = g_.t_->ops[o];
       require(r.kind < g_.kind_count(), say(o), ": its kind is not in the operator table");
-      require(r.first_input + std::size_t{r.input_count} <= g_.arguments_.size(), say(o),
+      require(r.first_input + std::size_t{r.input_count} <= g_.t_->arguments.size(), say(o),
               ": its arguments are out of range");
-      require(r.attributes + std::size_t{g_.facets(o).size} <= g_.attributes_.size(), say(o),
+      require(r.attributes + std::size_t{g_.facets(o).size} <= g_.t_->attributes.size(), say(o),
               ": its attributes are out of range");
-      require(g_.text_.contains(r.name), say(o), ": its name is out of range");
-      require(r.origin < g_.origin_count_, say(o), ": its origin is out of range");
-      require(r.part == nothing<part_id> || index(r.part) < g_.parts_.size(), say(o), ": its part does not exist");
+      require(g_.t_->texts.contains(r.name), say(o), ": its name is out of range");
+      require(r.origin < g_.t_->origin_count, say(o), ": its origin is out of range");
+      require(r.part == nothing<part_id> || index(r.part) < g_.t_->parts.size(), say(o), ": its part does not exist");
       if (auto const* x = g_.as<op::opaque>(o)) {
-        require(g_.text_.contains(x->target), say(o), ": what it is called is out of range");
-        require(g_.text_.contains(x->details), say(o), ": its details are out of range");
+        require(g_.t_->texts.contains(x->target), say(o), ": what it is called is out of range");
+        require(g_.t_->texts.contains(x->details), say(o), ": its details are out of range");
       }
       for (auto v : g_.inputs(o))
         require(index(v) < g_.value_count(), say(o), " reads ", say(v), ", which does not exist");
@@ -92,21 +92,21 @@ class graph_checker {
       next = r.first_output + std::size_t{r.output_count};
       require(next <= g_.value_count(), say(o), ": its outputs are out of range");
       for (auto v : g_.outputs(o))
-        require(g_.values_[v].producer == o, say(v), " does not know that ", say(o), " makes it");
+        require(g_.t_->values[v].producer == o, say(v), " does not know that ", say(o), " makes it");
     }
   }
 
   void values() const {
     for (auto v : g_.values()) {
-      auto const& r = g_.values_[v];
-      require(index(r.layout) < g_.layouts_.size(), say(v), ": its layout is out of range");
+      auto const& r = g_.t_->values[v];
+      require(index(r.layout) < g_.t_->layouts.size(), say(v), ": its layout is out of range");
       require(index(r.storage) < g_.storage_count(), say(v), ": its storage is out of range");
-      require(g_.text_.contains(r.name), say(v), ": its name is out of range");
+      require(g_.t_->texts.contains(r.name), say(v), ": its name is out of range");
       require(r.role <= role::donated, say(v), ": its role is none");
       for (auto x : g_.type(v).dims) require(x >= 0, say(v), ": an extent is negative");
       if (r.producer == nothing<op_id>) continue;
       require(index(r.producer) < g_.op_count(), say(v), ": its producer does not exist");
-      auto const& p = g_.ops_[r.producer];
+      auto const& p = g_.t_->ops[r.producer];
       require(index(v) >= p.first_output && index(v) < p.first_output + std::size_t{p.output_count}, say(v),
               " is no output of ", say(r.producer), ", which is said to make it");
     }
@@ -115,14 +115,14 @@ class graph_checker {
   /// Numbered in the order of their first values; resident if a source made them.
   void storages() const {
     std::vector<std::uint32_t> updates(g_.storage_count());
-    for (auto v : g_.values()) updates[index(g_.storage(v))] += g_.values_[v].alias == alias_kind::update;
+    for (auto v : g_.values()) updates[index(g_.storage(v))] += g_.t_->values[v].alias == alias_kind::update;
     for (auto s : g_.storages()) {
-      auto const& r = g_.storages_[s];
+      auto const& r = g_.t_->storages[s];
       require(r.bytes >= 0, say(s), ": negative bytes");
       require(index(r.first) < g_.value_count(), say(s), ": its first value does not exist");
-      auto const& first = g_.values_[r.first];
+      auto const& first = g_.t_->values[r.first];
       require(first.storage == s && first.alias == alias_kind::fresh, say(s), ": ", say(r.first), " did not make it");
-      require(index(s) == 0 || g_.storages_[id_at<storage_id>(index(s) - 1)].first < r.first, say(s),
+      require(index(s) == 0 || g_.t_->storages[id_at<storage_id>(index(s) - 1)].first < r.first, say(s),
               ": not in the order of the first values");
       require(r.resident == (first.producer == nothing<op_id> && first.role != role::donated), say(s),
               r.resident ? ": resident, but an op makes it" : ": not resident, but a source lies in it");
@@ -132,15 +132,16 @@ class graph_checker {
 
   /// An op may overwrite the last version of a storage of as many bytes that does not outlast the step.
   void overwrite(value_id v) const {
-    auto const& r = g_.values_[v];
+    auto const& r = g_.t_->values[v];
     require(r.producer != nothing<op_id> && static_cast<std::size_t>(r.of) < g_.inputs(r.producer).size(), say(v),
             " overwrites something that is no input of its op");
     auto const base = g_.overwrites(v);
-    auto const& s = g_.storages_[g_.storage(base)];
+    auto const& s = g_.t_->storages[g_.storage(base)];
     require(s.bytes == g_.bytes(r.storage), say(v), " overwrites ", say(base), ", whose storage has another size");
     require(!s.resident, say(v), " overwrites ", say(base), ", which must outlast the step");
-    require(g_.values_[base].version == s.updates, say(v), " overwrites an earlier version of ", say(g_.storage(base)));
-    for (auto kept : g_.kept_)
+    require(g_.t_->values[base].version == s.updates, say(v), " overwrites an earlier version of ",
+            say(g_.storage(base)));
+    for (auto kept : g_.t_->kept)
       require(index(kept) >= g_.value_count() || g_.storage(kept) != g_.storage(base), say(v), " overwrites ",
               say(base), ", which is kept");
   }
@@ -150,18 +151,18 @@ class graph_checker {
     std::vector<std::pair<storage_id, std::uint32_t>> updates;
     std::vector<storage_id> overwritten;
     for (auto v : g_.values()) {
-      auto const& r = g_.values_[v];
+      auto const& r = g_.t_->values[v];
       require(r.alias <= alias_kind::update, say(v), ": how it shares its storage is out of range");
       if (r.alias == alias_kind::fresh) {
-        require(g_.storages_[r.storage].first == v, say(v), " is not the first value of its own ", say(r.storage));
+        require(g_.t_->storages[r.storage].first == v, say(v), " is not the first value of its own ", say(r.storage));
         require(r.of >= -1 && r.version == 0, say(v), " has a storage of its own, but a base or a version");
         if (r.of >= 0) overwrite(v), overwritten.push_back(g_.storage(g_.overwrites(v)));
         continue;
       }
-      value_id base = g_.storages_[r.storage].first;  // of a source view
+      value_id base = g_.t_->storages[r.storage].first;  // of a source view
       if (r.producer != nothing<op_id>) {
         auto const in = g_.inputs(r.producer);
-        auto const& p = g_.ops_[r.producer];
+        auto const& p = g_.t_->ops[r.producer];
         bool const input = r.of >= 0 && static_cast<std::size_t>(r.of) < in.size();
         bool const output = r.of <= -2 && p.first_output + static_cast<std::size_t>(-2 - r.of) < index(v);
         require(input || output, say(v), " shares with something that is no input and no earlier output of its op");
@@ -170,10 +171,10 @@ class graph_checker {
       } else {
         require(r.alias == alias_kind::view && r.of == -1, say(v),
                 " is a source, but an update or a view of an argument");
-        require(g_.producer(g_.storages_[r.storage].first) == nothing<op_id>, say(v),
+        require(g_.producer(g_.t_->storages[r.storage].first) == nothing<op_id>, say(v),
                 " is a source in a storage that an op makes");
       }
-      auto const& b = g_.values_[base];
+      auto const& b = g_.t_->values[base];
       require(r.storage == b.storage, say(v), " does not lie in the storage of ", say(base));
       require(r.version == b.version + (r.alias == alias_kind::update), say(v), ": its version is not that of ",
               say(base), r.alias == alias_kind::update ? " plus one" : "");
@@ -193,7 +194,7 @@ class graph_checker {
   void sources() const {
     std::vector<value_id> all;
     for (auto v : g_.values()) {
-      auto const& r = g_.values_[v];
+      auto const& r = g_.t_->values[v];
       if (r.producer == nothing<op_id>) {
         all.push_back(v);
         require(is_source(r.role), say(v), " is made by no op, but is no source: ", name_of(r.role));
@@ -202,19 +203,19 @@ class graph_checker {
                 name_of(r.role));
       }
     }
-    require(std::equal(all.begin(), all.end(), g_.sources_.begin(), g_.sources_.end()),
+    require(std::equal(all.begin(), all.end(), g_.t_->sources.begin(), g_.t_->sources.end()),
             "the list of sources is not that of the values made by no op");
   }
 
   void kept() const {
     std::vector<bool> met(g_.value_count());
-    for (auto v : g_.kept_) {
+    for (auto v : g_.t_->kept) {
       require(index(v) < g_.value_count(), "kept ", say(v), " does not exist");
       require(!met[index(v)], say(v), " is kept twice");
       met[index(v)] = true;
     }
     for (auto v : g_.values())
-      require(g_.values_[v].kept == met[index(v)], say(v),
+      require(g_.t_->values[v].kept == met[index(v)], say(v),
               met[index(v)] ? " does not know that it is kept" : " is said to be kept, but is not in the list");
   }
 
@@ -222,8 +223,8 @@ class graph_checker {
   void uses() const {
     std::vector<std::vector<use>> readers(g_.value_count());
     for (auto o : g_.ops())
-      for (std::uint32_t i = 0; i < g_.ops_[o].input_count; ++i) readers[index(g_.inputs(o)[i])].push_back({o, i});
-    require(g_.uses_.row_count() == g_.value_count(), "the table of readers has another length than the values");
+      for (std::uint32_t i = 0; i < g_.t_->ops[o].input_count; ++i) readers[index(g_.inputs(o)[i])].push_back({o, i});
+    require(g_.t_->uses.row_count() == g_.value_count(), "the table of readers has another length than the values");
     for (auto v : g_.values())
       require(std::equal(readers[index(v)].begin(), readers[index(v)].end(), g_.uses(v).begin(), g_.uses(v).end()),
               say(v), ": its readers are not those that read it");
@@ -231,17 +232,17 @@ class graph_checker {
 
   /// Who overwrites a version waits for all its other readers; and everything can be put in order.
   void order() const {
-    bool const any = std::any_of(g_.values_.begin(), g_.values_.end(), [](value_record const& r) {
+    bool const any = std::any_of(g_.t_->values.begin(), g_.t_->values.end(), [](value_record const& r) {
       return r.alias == alias_kind::update || (r.alias == alias_kind::fresh && r.of >= 0);
     });
     require(g_.has_updates() == any, "the table of order constraints is there without updates, or missing");
-    require(!any || g_.after_.row_count() == g_.op_count(),
+    require(!any || g_.t_->after.row_count() == g_.op_count(),
             "the table of order constraints has another length than the ops");
     // The values of each storage, by version: the reading of one update looks at one version alone.
     using place = std::pair<storage_id, std::uint32_t>;
     std::vector<std::pair<place, value_id>> lie;
     if (any)
-      for (auto v : g_.values()) lie.emplace_back(place{g_.storage(v), g_.values_[v].version}, v);
+      for (auto v : g_.values()) lie.emplace_back(place{g_.storage(v), g_.t_->values[v].version}, v);
     std::sort(lie.begin(), lie.end());
     auto const from = [&](place at) {
       return std::lower_bound(lie.begin(), lie.end(), at, [](auto const& x, place const& y) { return x.first < y; });
@@ -254,7 +255,7 @@ class graph_checker {
             if (u.op != o) expected.push_back(u.op);
       };
       for (auto v : g_.outputs(o)) {
-        auto const& r = g_.values_[v];
+        auto const& r = g_.t_->values[v];
         if (auto const base = g_.overwrites(v); base != nothing<value_id>) {
           auto const s = g_.storage(base);
           wait_for_readers({s, 0}, {id_at<storage_id>(index(s) + 1), 0});
@@ -297,7 +298,7 @@ class graph_checker {
       for (std::size_t j = 0; j < shapes.outputs().size(); ++j) {
         auto const& rule = shapes.outputs()[j];
         auto const v = g_.outputs(o)[j];
-        auto const& r = g_.values_[v];
+        auto const& r = g_.t_->values[v];
         require(rule.layout == g_.layout(v), say(o), ": output ", j, " should be ", to_string(rule.layout.type),
                 ", is ", to_string(g_.type(v)), rule.layout.type == g_.type(v) ? " at other strides" : "");
         require(rule.alias == r.alias && (rule.alias == alias_kind::fresh || rule.of == r.of), say(o), ": output ", j,
@@ -311,8 +312,8 @@ class graph_checker {
 
   /// Parts are numbered from 0, and a part of a part stands after it.
   void parts() const {
-    for (std::size_t i = 0; i < g_.parts_.size(); ++i) {
-      auto const& p = g_.parts_[i];
+    for (std::size_t i = 0; i < g_.t_->parts.size(); ++i) {
+      auto const& p = g_.t_->parts[i];
       require(p.number >= 0 && p.number < p.count, "part row ", i, ": ", p.number, " of ", p.count);
       require(p.of == nothing<part_id> || index(p.of) < i, "part row ", i,
               ": what it is cut from does not come before it");
@@ -328,29 +329,30 @@ class graph_checker {
     return {};
   }
   void copies() const {
-    std::vector<op_id> first(g_.origin_count_, nothing<op_id>);
+    std::vector<op_id> first(g_.t_->origin_count, nothing<op_id>);
     for (auto o : g_.ops()) {
       auto const k = key(o);
       if (!k) continue;
-      auto& f = first[g_.ops_[o].origin];
+      auto& f = first[g_.t_->ops[o].origin];
       if (f == nothing<op_id>) f = o;
       else require(*key(f) == *k, say(o), " is a copy of ", say(f), " but draws with another key");
     }
   }
 
   void digests() const {
-    require(g_.op_down_.size() == g_.op_count() && g_.op_up_.size() == g_.op_count() &&
-                g_.source_down_.size() == g_.sources_.size() && g_.source_up_.size() == g_.sources_.size(),
+    require(g_.t_->op_down.size() == g_.op_count() && g_.t_->op_up.size() == g_.op_count() &&
+                g_.t_->source_down.size() == g_.t_->sources.size() && g_.t_->source_up.size() == g_.t_->sources.size(),
             "the tables of digests have other lengths than the ops and sources");
     graph_editor again{op_graph(g_)};
     again.derive_all();
     op_graph const fresh = std::move(again).finish();
     for (auto o : g_.ops())
-      require(fresh.op_down_[o] == g_.op_down_[o] && fresh.op_up_[o] == g_.op_up_[o], say(o), ": its digest is stale");
-    for (std::size_t i = 0; i < g_.sources_.size(); ++i)
-      require(fresh.source_down_[i] == g_.source_down_[i] && fresh.source_up_[i] == g_.source_up_[i],
-              say(g_.sources_[i]), ": its digest is stale");
-    require(fresh.digest_ == g_.digest_, "the digest is not the sum of its parts");
+      require(fresh.t_->op_down[o] == g_.t_->op_down[o] && fresh.t_->op_up[o] == g_.t_->op_up[o], say(o),
+              ": its digest is stale");
+    for (std::size_t i = 0; i < g_.t_->sources.size(); ++i)
+      require(fresh.t_->source_down[i] == g_.t_->source_down[i] && fresh.t_->source_up[i] == g_.t_->source_up[i],
+              say(g_.t_->sources[i]), ": its digest is stale");
+    require(fresh.t_->digest == g_.t_->digest, "the digest is not the sum of its parts");
   }
 
   op_graph const& g_;
