@@ -37,6 +37,7 @@ struct meaning {
   int depth = 1;                        // 2: a piece or a partial result is what is cut
 
   digest number_of_it() const;
+  bool has_number_of(op_part const& p) const { return number == p.number && count == p.count; }
 };
 
 class pieces {
@@ -58,7 +59,6 @@ class pieces {
   bool add_part(op_id x, op_id o, std::string& why);
 
  private:
-  id_range<value_id> of_outputs(op_id x) const { return original_.outputs(x); }
   meaning const* find(digest d) const {
     auto const at = known_.find(d);
     return at == known_.end() ? nullptr : &at->second;
@@ -86,6 +86,30 @@ class pieces {
       return facets == &facets_of<op::opaque> ? reinterpret_cast<op::opaque*>(attributes.data()) : nullptr;
     }
   };
+  /// A planned op, and the original's op that it may be a part of.
+  struct part_claim {
+    op_id x, o;  // the original's, the planned one
+    std::string& why;
+    op_part const* row = nullptr;         // the part that o says it is
+    op_part const* outer = nullptr;       // the part that it is cut from; nullptr: x itself
+    cut_op whole{};                       // what it is cut from
+    bool cut = false, cut_again = false;  // whether some input is a piece, of the first cut and of the second
+
+    op_part const& first_cut() const { return outer ? *outer : *row; }
+    bool no(std::string text) const {
+      why = std::move(text);
+      return false;
+    }
+  };
+  /// Along which axes the inputs are cut. An input is whole, or the same piece of as many; and that, where the part is cut
+  /// once more, the same piece of it.
+  bool find_cut_inputs(part_claim& c);
+  bool find_cut_input(part_claim& c, std::size_t i);
+  /// Along which axes the outputs are cut, as the links say; c.whole is then what the last cut is made of.
+  bool find_cut_outputs(part_claim& c);
+  /// Sets the number of output j, which must be its part's.
+  bool set_output(part_claim const& c, std::size_t j);
+
   cut_op original_op(op_id x) const;
   /// The part of an op that planned op o is a part of; in_axis_ and out_axis_ tell how it is cut.
   cut_op part_of(cut_op const& whole, op_part const& which, op_id o) const;
@@ -102,10 +126,9 @@ class pieces {
   /// Type, aliasing, bytes and layout of a part's output. Of operators of neap's, verify() of the graph has inferred the
   /// layout from the inputs' already.
   bool same_output(cut_op const& whole, std::size_t j, value_id v, std::int32_t axis, op_part const& which) const;
-  /// Whether a view of a part shows the piece that the part makes of what the whole view shows. `outer`: the part that the
-  /// part is cut from, if any; its axes are `in_outer` and `out_outer`, those of the part in_axis_ and out_axis_.
-  bool shows_its_piece(op_id x, op_id o, std::size_t j, op_part const* outer, std::vector<std::int32_t> const& in_outer,
-                       std::vector<std::int32_t> const& out_outer, op_part const& inner) const;
+  /// Whether a view of a part shows the piece that the part makes of what the whole view shows. The axes of the part are
+  /// in_axis_ and out_axis_; those of the part that it is cut from, if any, again_axis_ and outer_axis_.
+  bool shows_its_piece(part_claim const& c, std::size_t j) const;
   /// Whether an output of planned op o, a part of a part, would be a view of a storage that is not cut if the part that it
   /// is cut from ran.
   bool lies_in_whole(op_id o, std::size_t j) const;
@@ -131,9 +154,9 @@ class pieces {
   std::unordered_map<digest, shape, digest_key> shapes_;  // of outputs of parts that are cut once more
   std::unordered_map<storage_id, digest> holds_;          // pieces that were put together of pieces
   std::vector<std::pair<digest, value_id>> originals_;    // by number
-  // of the op at hand
-  std::vector<std::int32_t> in_axis_, again_axis_, out_axis_;
-  combine how_ = combine::concat;
+  // of the op at hand; in_axis_ and again_axis_ change places once it is known how the part that is cut once more is cut
+  std::vector<std::int32_t> in_axis_, again_axis_, out_axis_, outer_axis_;
+  combine how_ = combine::concat, outer_how_ = combine::concat;
 };
 
 }}}  // namespace neap::v0::detail::plan_check

@@ -86,109 +86,106 @@ NEAP_FUNC bool pieces::add_helper(op_id o) {
 }
 
 NEAP_FUNC bool pieces::add_part(op_id x, op_id o, std::string& why) {
-  auto const no = [&](std::string text) {
-    why = std::move(text);
-    return false;
-  };
-  auto const &g = g_, &w = original_;
-  auto const in = g.inputs(o), of = w.inputs(x);
-  if (&g.facets(o) != &w.facets(x) || in.size() != of.size() || g.outputs(o).size() != w.outputs(x).size())
-    return no("another operator, or another number of arguments");
-  if (runs_at_most_once(w, x)) return no("an op that runs once cannot run in parts");
-  auto const p = g.record(o).part;
-  if (p == nothing<part_id>) return no("it does not say which part it is");
-  auto const& row = g.part(p);
-  bool const again = row.of != nothing<part_id>;
-  auto const& outer = again ? g.part(row.of) : row;
-  if (again && (outer.of != nothing<part_id> || outer.count == row.count))
-    return no("parts are cut once more at most, and into another number");
-  // Inputs: whole, or the same piece of as many; and that, where the part is cut once more, the same piece of it.
-  cut_op whole = original_op(x);
-  in_axis_.assign(in.size(), -1), again_axis_.assign(in.size(), -1);
-  bool any = false, any_again = false;
-  for (std::size_t i = 0; i < in.size(); ++i) {
-    auto is = now_.value[in[i]];
-    auto const should = was_.value[of[i]];
-    whole.in_of_part[i] = g.layout(in[i]);
-    if (is == should || rewrites_.same(in[i], of[i])) continue;
-    auto const* m = find(is);
-    auto const other = [&] { return no("argument " + std::to_string(i) + " is another piece than this part reads"); };
-    auto const is_of = [&](meaning const& cut) {
-      return cut.of == should || (cut.sliced != nothing<value_id> && rewrites_.same(cut.sliced, of[i]));
-    };
-    if (again && m && m->kind == meaning::piece && m->depth == 2) {
-      if (m->number != row.number || m->count != row.count) return other();
-      again_axis_[i] = m->axis, any_again = true;
-      if (m->sliced != nothing<value_id>) whole.in_of_part[i] = g.layout(m->sliced);
-      else if (auto const at = shapes_.find(m->of); at != shapes_.end()) whole.in_of_part[i] = at->second.layout;
-      is = m->of;
-      if (is == should) continue;
-      m = find(is);
-    }
-    if (!m || m->kind != meaning::piece || m->depth != 1 || !is_of(*m))
-      return no("argument " + std::to_string(i) + " is neither the original's value nor a piece of it");
-    if (again && again_axis_[i] < 0 && m->number == row.number && m->count == row.count) {
-      again_axis_[i] = m->axis, any_again = true;  // of what every part that is cut once more would read whole
-      whole.in_of_part[i] = whole.in[i];
-      continue;
-    }
-    if (m->number != outer.number || m->count != outer.count) return other();
-    in_axis_[i] = m->axis, any = true;
-  }
-  if (!any || (again && !any_again)) return no("no argument is a piece");
-  auto const links = whole.links;
-  if (!follow_links(links, in_axis_, out_axis_, how_, whole.out.size()))
-    return no("what hangs on the axis that is cut is not cut");
-  auto const how = how_;
-  auto const axes = out_axis_;
-  if (again) {
-    whole = part_of(whole, outer, o);
-    if (!whole.can_be) return no("there is no such part to be cut once more");
-    if (!follow_links(whole.links, again_axis_, out_axis_, how_, whole.out.size()))
-      return no("what hangs on the axis that is cut once more is not cut");
-    in_axis_.swap(again_axis_);
-  }
-  if (!same_attributes(whole, o, row)) return no("another attribute than such a part has");
-  if (auto const named = axes_of_part(g, o); !named.empty()) {
+  part_claim c{x, o, why};
+  if (&g_.facets(o) != &original_.facets(x) || g_.inputs(o).size() != original_.inputs(x).size() ||
+      g_.outputs(o).size() != original_.outputs(x).size())
+    return c.no("another operator, or another number of arguments");
+  if (runs_at_most_once(original_, x)) return c.no("an op that runs once cannot run in parts");
+  auto const p = g_.record(o).part;
+  if (p == nothing<part_id>) return c.no("it does not say which part it is");
+  c.row = &g_.part(p);
+  if (c.row->of != nothing<part_id>) c.outer = &g_.part(c.row->of);
+  if (c.outer && (c.outer->of != nothing<part_id> || c.outer->count == c.row->count))
+    return c.no("parts are cut once more at most, and into another number");
+  c.whole = original_op(x);
+  if (!find_cut_inputs(c) || !find_cut_outputs(c)) return false;
+  if (!same_attributes(c.whole, o, *c.row)) return c.no("another attribute than such a part has");
+  if (auto const named = axes_of_part(g_, o); !named.empty()) {
     std::vector<part_axes> cuts{part_axes{in_axis_, out_axis_}};
-    if (again) cuts.insert(cuts.begin(), part_axes{again_axis_, axes});
-    if (named != cuts) return no("it is cut along other axes than it says");
+    if (c.outer) cuts.insert(cuts.begin(), part_axes{again_axis_, outer_axis_});
+    if (named != cuts) return c.no("it is cut along other axes than it says");
   }
-  for (std::size_t j = 0; j < of_outputs(x).size(); ++j) {
-    auto const v = g.outputs(o)[j], value = w.outputs(x)[j];
-    if (!same_output(whole, j, v, out_axis_[j], row)) return no("output " + std::to_string(j) + " is not its part's");
-    if (!shows_its_piece(x, o, j, again ? &outer : nullptr, again_axis_, axes, row))
-      return no("output " + std::to_string(j) + " shows other elements than its part's");
-    auto of_part = was_.value[value];
-    int depth = 1;
-    if (again && !(axes[j] < 0 && how == combine::same)) {  // what would be the outer part's
-      meaning m{axes[j] >= 0 ? meaning::piece : meaning::partial,
-                of_part,
-                axes[j],
-                axes[j] >= 0 ? combine::concat : how,
-                outer.number,
-                outer.count};
-      of_part = m.number_of_it(), depth = 2;
-      known_.emplace(of_part, m);
-      shapes_.emplace(of_part, shape{whole.out[j], whole.bytes[j], w.record(value).alias == alias_kind::fresh});
-    }
-    if (out_axis_[j] < 0 && how_ == combine::same) {  // every part makes the whole
-      now_.value[v] = of_part;
-      continue;
-    }
-    meaning m{out_axis_[j] >= 0 ? meaning::piece : meaning::partial,
-              of_part,
-              out_axis_[j],
-              how_,
-              row.number,
-              row.count,
-              nothing<value_id>,
-              depth};
-    if (m.kind == meaning::piece) m.how = combine::concat;
-    set(v, m);
+  for (std::size_t j = 0; j < original_.outputs(x).size(); ++j)
+    if (!set_output(c, j)) return false;
+  auto const bits = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
+  now_.op[o] = was_.op[x].mix(bits(c.row->number)).mix(bits(c.row->count));
+  if (c.outer) now_.op[o] = now_.op[o].mix(bits(c.outer->number) << 32 | 1u);
+  return true;
+}
+
+NEAP_FUNC bool pieces::find_cut_inputs(part_claim& c) {
+  auto const count = g_.inputs(c.o).size();
+  in_axis_.assign(count, -1), again_axis_.assign(count, -1);
+  for (std::size_t i = 0; i < count; ++i)
+    if (!find_cut_input(c, i)) return false;
+  return (c.cut && (!c.outer || c.cut_again)) || c.no("no argument is a piece");
+}
+
+NEAP_FUNC bool pieces::find_cut_input(part_claim& c, std::size_t i) {
+  auto const v = g_.inputs(c.o)[i], of = original_.inputs(c.x)[i];
+  auto is = now_.value[v];
+  auto const should = was_.value[of];
+  auto& in_of_part = c.whole.in_of_part[i];
+  in_of_part = g_.layout(v);
+  if (is == should || rewrites_.same(v, of)) return true;
+  auto const* m = find(is);
+  auto const other = [&] { return c.no("argument " + std::to_string(i) + " is another piece than this part reads"); };
+  if (c.outer && m && m->kind == meaning::piece && m->depth == 2) {
+    if (!m->has_number_of(*c.row)) return other();
+    again_axis_[i] = m->axis, c.cut_again = true;
+    if (m->sliced != nothing<value_id>) in_of_part = g_.layout(m->sliced);
+    else if (auto const at = shapes_.find(m->of); at != shapes_.end()) in_of_part = at->second.layout;
+    is = m->of;
+    if (is == should) return true;
+    m = find(is);
   }
-  now_.op[o] = was_.op[x].mix(static_cast<std::uint64_t>(row.number)).mix(static_cast<std::uint64_t>(row.count));
-  if (again) now_.op[o] = now_.op[o].mix(static_cast<std::uint64_t>(outer.number) << 32 | 1u);
+  if (!m || m->kind != meaning::piece || m->depth != 1 ||
+      (m->of != should && (m->sliced == nothing<value_id> || !rewrites_.same(m->sliced, of))))
+    return c.no("argument " + std::to_string(i) + " is neither the original's value nor a piece of it");
+  if (c.outer && again_axis_[i] < 0 && m->has_number_of(*c.row)) {
+    again_axis_[i] = m->axis, c.cut_again = true;  // of what every part that is cut once more would read whole
+    in_of_part = c.whole.in[i];
+    return true;
+  }
+  if (!m->has_number_of(c.first_cut())) return other();
+  in_axis_[i] = m->axis, c.cut = true;
+  return true;
+}
+
+NEAP_FUNC bool pieces::find_cut_outputs(part_claim& c) {
+  if (!follow_links(c.whole.links, in_axis_, out_axis_, how_, c.whole.out.size()))
+    return c.no("what hangs on the axis that is cut is not cut");
+  outer_axis_ = out_axis_, outer_how_ = how_;
+  if (!c.outer) return true;
+  c.whole = part_of(c.whole, *c.outer, c.o);
+  if (!c.whole.can_be) return c.no("there is no such part to be cut once more");
+  if (!follow_links(c.whole.links, again_axis_, out_axis_, how_, c.whole.out.size()))
+    return c.no("what hangs on the axis that is cut once more is not cut");
+  in_axis_.swap(again_axis_);
+  return true;
+}
+
+NEAP_FUNC bool pieces::set_output(part_claim const& c, std::size_t j) {
+  auto const v = g_.outputs(c.o)[j], value = original_.outputs(c.x)[j];
+  if (!same_output(c.whole, j, v, out_axis_[j], *c.row))
+    return c.no("output " + std::to_string(j) + " is not its part's");
+  if (!shows_its_piece(c, j)) return c.no("output " + std::to_string(j) + " shows other elements than its part's");
+  auto of_part = was_.value[value];
+  int depth = 1;
+  auto const made_by = [&](op_part const& part, std::int32_t axis, combine how) {
+    meaning m{meaning::piece, of_part, axis, combine::concat, part.number, part.count, nothing<value_id>, depth};
+    if (axis < 0) m.kind = meaning::partial, m.how = how;
+    return m;
+  };
+  if (c.outer && !(outer_axis_[j] < 0 && outer_how_ == combine::same)) {  // what would be the outer part's
+    auto const m = made_by(*c.outer, outer_axis_[j], outer_how_);
+    of_part = m.number_of_it(), depth = 2;
+    known_.emplace(of_part, m);
+    shapes_.emplace(of_part,
+                    shape{c.whole.out[j], c.whole.bytes[j], original_.record(value).alias == alias_kind::fresh});
+  }
+  if (out_axis_[j] >= 0 || how_ != combine::same) return set(v, made_by(*c.row, out_axis_[j], how_));
+  now_.value[v] = of_part;  // every part makes the whole
   return true;
 }
 
@@ -358,17 +355,15 @@ NEAP_FUNC bool pieces::same_output(cut_op const& whole, std::size_t j, value_id 
   return layout_of_part(a, axis, which, false, should) && l == should;
 }
 
-NEAP_FUNC bool pieces::shows_its_piece(op_id x, op_id o, std::size_t j, op_part const* outer,
-                                       std::vector<std::int32_t> const& in_outer,
-                                       std::vector<std::int32_t> const& out_outer, op_part const& inner) const {
-  auto const& r = g_.record(g_.outputs(o)[j]);
-  if (r.alias != alias_kind::view || !looks_at_addresses(g_, o)) return true;
-  auto const of = lies_in_storage_of(g_, o, j), was = lies_in_storage_of(original_, x, j);
+NEAP_FUNC bool pieces::shows_its_piece(part_claim const& c, std::size_t j) const {
+  auto const& r = g_.record(g_.outputs(c.o)[j]);
+  if (r.alias != alias_kind::view || !looks_at_addresses(g_, c.o)) return true;
+  auto const of = lies_in_storage_of(g_, c.o, j), was = lies_in_storage_of(original_, c.x, j);
   if (of == nothing<value_id> || was == nothing<value_id>) return false;
   auto const start = [&](tensor_layout const& whole, std::int32_t first, std::int32_t second) {
     auto at = extents::filled(whole.type.rank(), 0), dims = whole.type.dims;
-    if (outer && first >= 0) dims[first] /= outer->count, at[first] += outer->number * dims[first];
-    if (second >= 0) at[second] += inner.number * (dims[second] / inner.count);
+    if (c.outer && first >= 0) dims[first] /= c.outer->count, at[first] += c.outer->number * dims[first];
+    if (second >= 0) at[second] += c.row->number * (dims[second] / c.row->count);
     return at;
   };
   auto const in = [&](std::vector<std::int32_t> const& axes) {
@@ -377,11 +372,12 @@ NEAP_FUNC bool pieces::shows_its_piece(op_id x, op_id o, std::size_t j, op_part 
   auto const out = [&](std::vector<std::int32_t> const& axes) {
     return axes[r.of >= 0 ? j : static_cast<std::size_t>(-2 - r.of)];
   };
-  auto const &a = original_.layout(was), &b = original_.layout(original_.outputs(x)[j]);
-  auto const of_start = r.of >= 0 ? start(a, in(in_outer), in(in_axis_)) : start(a, out(out_outer), out(out_axis_));
-  return view_comparison({a, b, {}, {}},
-                         {g_.layout(of), g_.layout(g_.outputs(o)[j]), of_start, start(b, out_outer[j], out_axis_[j])},
-                         now_.key)
+  auto const &a = original_.layout(was), &b = original_.layout(original_.outputs(c.x)[j]);
+  auto const of_start =
+      r.of >= 0 ? start(a, in(again_axis_), in(in_axis_)) : start(a, out(outer_axis_), out(out_axis_));
+  return view_comparison(
+             {a, b, {}, {}},
+             {g_.layout(of), g_.layout(g_.outputs(c.o)[j]), of_start, start(b, outer_axis_[j], out_axis_[j])}, now_.key)
       .same();
 }
 
@@ -393,7 +389,7 @@ NEAP_FUNC bool pieces::lies_in_whole(op_id o, std::size_t j) const {
   auto const put_together = holds_.find(s);
   auto const* m = find(put_together != holds_.end() ? put_together->second : now_.value[g_.record(s).first]);
   auto const is_piece = [](meaning const* x) { return x && x->kind == meaning::piece; };
-  bool const inner = is_piece(m) && (m->depth == 2 || (m->number == row.number && m->count == row.count));
+  bool const inner = is_piece(m) && (m->depth == 2 || m->has_number_of(row));
   return !is_piece(inner ? (m->depth == 2 ? find(m->of) : nullptr) : m);
 }
 
