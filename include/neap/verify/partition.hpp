@@ -63,6 +63,10 @@ class pieces {
     auto const at = known_.find(d);
     return at == known_.end() ? nullptr : &at->second;
   }
+  /// Helpers by operator, of what their arguments mean.
+  bool add_slice(op_id o, op::slice const& x, meaning const* a);
+  bool add_place(op_id o, op::place const& x, meaning const& a, meaning const& b);
+  bool add_combination(op_id o, op::combine_into const& x, meaning const& a, meaning const& b);
   bool set(value_id v, meaning const& m);
   bool is_original(digest d) { return find_original(d) != nothing<value_id>; }
   value_id find_original(digest d);

@@ -32,16 +32,7 @@ NEAP_FUNC bool pieces::add_helper(op_id o) {
   }
   if (in.empty()) return false;
   auto const* a = find(now_.value[in[0]]);
-  if (auto const* x = g_.as<op::slice>(o)) {
-    bool const again = a && a->kind == meaning::piece && a->depth == 1;
-    if (!again && (a || (!is_original(now_.value[in[0]]) && !rewrites_.makes(in[0])))) return false;
-    auto const& dims = g_.type(in[0]).dims;
-    auto const axis = static_cast<std::int32_t>(x->axis < 0 ? x->axis + dims.rank() : x->axis);
-    auto const n = x->stop - x->start;
-    if (n <= 0 || dims[axis] % n != 0 || x->start % n != 0) return false;
-    return set(out, {meaning::piece, now_.value[in[0]], axis, combine::concat, x->start / n, dims[axis] / n, in[0],
-                     again ? 2 : 1});
-  }
+  if (auto const* x = g_.as<op::slice>(o)) return add_slice(o, *x, a);
   if (g_.as<op::copy>(o)) {
     if (a && a->kind != meaning::piece && a->kind != meaning::partial) return false;
     if (!a && !is_original(now_.value[in[0]])) return false;
@@ -56,33 +47,49 @@ NEAP_FUNC bool pieces::add_helper(op_id o) {
   if (in.size() != 2 || !a) return false;
   auto const* b = find(now_.value[in[1]]);
   if (!b) return false;
-  if (auto const* x = g_.as<op::place>(o)) {
-    if (b->kind != meaning::piece) return false;
-    auto const& whole = g_.type(in[0]).dims;
-    auto const axis = static_cast<std::int32_t>(x->axis < 0 ? x->axis + whole.rank() : x->axis);
-    auto const n = g_.type(in[1]).dims[axis];
-    if (axis != b->axis || x->start != b->number * n || whole[axis] != b->count * n) return false;
-    if (a->kind == meaning::blank ? b->number != 0
-                                  : a->kind != meaning::filled || a->of != b->of || a->axis != b->axis ||
-                                        a->count != b->count || a->number != b->number)
-      return false;
-    meaning joint{meaning::filled, b->of, axis, combine::concat, b->number + 1, b->count, nothing<value_id>, b->depth};
-    return joint.number == joint.count ? complete(o, joint) : set(out, joint);
-  }
-  if (auto const* x = g_.as<op::combine_into>(o)) {
-    if (b->kind != meaning::partial || (a->kind != meaning::combined && a->kind != meaning::partial)) return false;
-    auto const there = a->kind == meaning::partial ? a->number + 1 : a->number;
-    if ((a->kind == meaning::partial && a->number != 0) || a->of != b->of || a->how != b->how || a->count != b->count ||
-        b->number != there)
-      return false;
-    if (x->how != (b->how == combine::mean ? combine::sum : b->how)) return false;
-    meaning joint{meaning::combined, b->of, -1, b->how, there + 1, b->count, nothing<value_id>, b->depth};
-    if (joint.number < joint.count) return set(out, joint);
-    if (joint.how != combine::mean) return complete(o, joint);
-    joint.kind = meaning::sum_of_means;
-    return set(out, joint);
-  }
+  if (auto const* x = g_.as<op::place>(o)) return add_place(o, *x, *a, *b);
+  if (auto const* x = g_.as<op::combine_into>(o)) return add_combination(o, *x, *a, *b);
   return false;
+}
+
+NEAP_FUNC bool pieces::add_slice(op_id o, op::slice const& x, meaning const* a) {
+  auto const in = g_.inputs(o)[0];
+  bool const again = a && a->kind == meaning::piece && a->depth == 1;
+  if (!again && (a || (!is_original(now_.value[in]) && !rewrites_.makes(in)))) return false;
+  auto const& dims = g_.type(in).dims;
+  auto const axis = static_cast<std::int32_t>(x.axis < 0 ? x.axis + dims.rank() : x.axis);
+  auto const n = x.stop - x.start;
+  if (n <= 0 || dims[axis] % n != 0 || x.start % n != 0) return false;
+  return set(g_.output(o),
+             {meaning::piece, now_.value[in], axis, combine::concat, x.start / n, dims[axis] / n, in, again ? 2 : 1});
+}
+
+NEAP_FUNC bool pieces::add_place(op_id o, op::place const& x, meaning const& a, meaning const& b) {
+  if (b.kind != meaning::piece) return false;
+  auto const& whole = g_.type(g_.inputs(o)[0]).dims;
+  auto const axis = static_cast<std::int32_t>(x.axis < 0 ? x.axis + whole.rank() : x.axis);
+  auto const n = g_.type(g_.inputs(o)[1]).dims[axis];
+  if (axis != b.axis || x.start != b.number * n || whole[axis] != b.count * n) return false;
+  if (a.kind == meaning::blank
+          ? b.number != 0
+          : a.kind != meaning::filled || a.of != b.of || a.axis != b.axis || a.count != b.count || a.number != b.number)
+    return false;
+  meaning joint{meaning::filled, b.of, axis, combine::concat, b.number + 1, b.count, nothing<value_id>, b.depth};
+  return joint.number == joint.count ? complete(o, joint) : set(g_.output(o), joint);
+}
+
+NEAP_FUNC bool pieces::add_combination(op_id o, op::combine_into const& x, meaning const& a, meaning const& b) {
+  if (b.kind != meaning::partial || (a.kind != meaning::combined && a.kind != meaning::partial)) return false;
+  auto const there = a.kind == meaning::partial ? a.number + 1 : a.number;
+  if ((a.kind == meaning::partial && a.number != 0) || a.of != b.of || a.how != b.how || a.count != b.count ||
+      b.number != there)
+    return false;
+  if (x.how != (b.how == combine::mean ? combine::sum : b.how)) return false;
+  meaning joint{meaning::combined, b.of, -1, b.how, there + 1, b.count, nothing<value_id>, b.depth};
+  if (joint.number < joint.count) return set(g_.output(o), joint);
+  if (joint.how != combine::mean) return complete(o, joint);
+  joint.kind = meaning::sum_of_means;
+  return set(g_.output(o), joint);
 }
 
 NEAP_FUNC bool pieces::add_part(op_id x, op_id o, std::string& why) {
