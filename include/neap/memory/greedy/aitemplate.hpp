@@ -96,8 +96,10 @@ inline std::int64_t bytes_of(tensor const& t) {
   return (bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
 }
 
+inline tensor const& tensor_at(graph const& g, index t) { return g.tensors[static_cast<std::size_t>(t)]; }
+
 inline index root_of(graph const& g, index t) {
-  while (g.tensors[static_cast<std::size_t>(t)].view_of != nowhere) t = g.tensors[static_cast<std::size_t>(t)].view_of;
+  while (tensor_at(g, t).view_of != nowhere) t = tensor_at(g, t).view_of;
   return t;
 }
 
@@ -106,7 +108,7 @@ inline std::string fault_of(graph const& g) {
   auto const tensors = static_cast<index>(g.tensors.size()), ops = static_cast<index>(g.ops.size());
   std::vector<std::string_view> names;
   for (index i = 0; i < tensors; ++i) {
-    tensor const& t = g.tensors[static_cast<std::size_t>(i)];
+    tensor const& t = tensor_at(g, i);
     if (bytes_of(t) < 0) return "tensor '" + t.name + "': its size is negative or beyond 2^59 bytes";
     if (t.view_of < nowhere || t.view_of >= i) return "tensor '" + t.name + "': what it views must come before it";
     for (auto o : t.src_ops)
@@ -147,9 +149,8 @@ inline std::vector<std::vector<index>> waves_of(graph const& g, std::int64_t mos
   for (auto o : sequence) {
     std::int64_t w = 1;
     for (auto t : g.ops[static_cast<std::size_t>(o)].inputs)
-      for (index at = t; at != nowhere; at = g.tensors[static_cast<std::size_t>(at)].view_of)
-        for (auto source : g.tensors[static_cast<std::size_t>(at)].src_ops)
-          w = std::max(w, wave[static_cast<std::size_t>(source)] + 1);
+      for (index at = t; at != nowhere; at = tensor_at(g, at).view_of)
+        for (auto source : tensor_at(g, at).src_ops) w = std::max(w, wave[static_cast<std::size_t>(source)] + 1);
     wave[static_cast<std::size_t>(o)] = w;
     last = std::max(last, w);
   }
@@ -163,89 +164,110 @@ inline std::vector<std::vector<index>> waves_of(graph const& g, std::int64_t mos
   return chunks;
 }
 
+/// Not of the arena: weights, and what the caller or the constants' space holds.
+inline bool is_resident(graph const& g, flaws const& wrong, index t) {
+  auto const& x = tensor_at(g, t);
+  if (x.is_param) return true;
+  if (wrong.inputs_in_arena) return false;
+  return x.is_constant || (x.src_ops.empty() && x.view_of == nowhere);
+}
+
+/// When each tensor is touched, inclusive, in steps that run one after the other.
+struct tensor_lives {
+  struct life {
+    std::int64_t first = -1, last = -1;
+    bool folded = false;  ///< a view that needs no bytes itself
+  };
+  std::vector<life> of{};
+  std::vector<index> touched{};  ///< in order of first touch
+  std::int64_t end = -1;         ///< the last step
+
+  life& operator[](index t) { return of[static_cast<std::size_t>(t)]; }
+};
+inline tensor_lives lives_of(graph const& g, options const& how) {
+  std::vector<std::vector<index>> steps;
+  if (how.mode == run_mode::multi_stream) steps = waves_of(g, how.max_parallel_ops);
+  else
+    for (auto o : sequence_of(g, how.flaws.repeated_ops)) steps.push_back({o});
+  tensor_lives lives{.of = std::vector<tensor_lives::life>(g.tensors.size()),
+                     .end = static_cast<std::int64_t>(steps.size()) - 1};
+  for (std::int64_t step = 0; step <= lives.end; ++step)
+    for (auto o : steps[static_cast<std::size_t>(step)])
+      for (auto const* list : {&g.ops[static_cast<std::size_t>(o)].inputs, &g.ops[static_cast<std::size_t>(o)].outputs})
+        for (auto t : *list) {
+          if (is_resident(g, how.flaws, t)) continue;
+          auto& l = lives[t];
+          if (l.first < 0) l.first = step, lives.touched.push_back(t);
+          l.last = std::max(l.last, tensor_at(g, t).is_output ? lives.end : step);
+        }
+  return lives;
+}
+
+/// A view extends the life of what it sees.
+inline status fold_views(graph const& g, flaws const& wrong, tensor_lives& lives) {
+  for (index t = 0; t < static_cast<index>(g.tensors.size()); ++t) {
+    auto& view = lives[t];
+    if (tensor_at(g, t).view_of == nowhere || view.first < 0) continue;
+    index const root = root_of(g, t);
+    auto& base = lives[root];
+    bool const outside = is_resident(g, wrong, root);
+    view.folded = !(outside && wrong.views_extend_last_only && tensor_at(g, root).is_param);
+    if (outside) continue;
+    if (base.first < 0) {
+      if (wrong.views_extend_last_only)
+        return failure{"tensor '" + tensor_at(g, t).name + "': what it views is touched by no op itself"};
+      base = {view.first, view.last}, lives.touched.push_back(root);
+    }
+    base.last = std::max(base.last, tensor_at(g, root).is_output ? lives.end : view.last);
+    if (!wrong.views_extend_last_only) base.first = std::min(base.first, view.first);
+  }
+  return {};
+}
+
+inline status place_by_lives(graph const& g, options const& how, planned& out) {
+  auto lives = lives_of(g, how);
+  if (auto folded = fold_views(g, how.flaws, lives); !folded) return folded;
+  for (auto t : lives.touched) {
+    auto const& l = lives[t];
+    if (l.folded) continue;
+    out.records.push_back({.lower = l.first, .upper = l.last + 1, .size = bytes_of(tensor_at(g, t))});
+    out.record_tensors.push_back(t);
+  }
+  memory_plan const placed = greedy_by_size{}(out.records);
+  if (!has_offsets(placed)) return failure{placed.why.message()};
+  out.arena_bytes = placed.arena_bytes;
+  for (std::size_t r = 0; r < out.records.size(); ++r)
+    out.offsets[static_cast<std::size_t>(out.record_tensors[r])] = placed.offsets[r];
+  return {};
+}
+
 }  // namespace detail
 
 /// Offsets of a graph's tensors and workspaces. O(tensors^2). A failure names the tensor, op or option at fault.
 inline result<planned> plan_memory(graph const& g, options const& how = {}) {
   if (auto wrong = detail::fault_of(g); !wrong.empty()) return failure{wrong};
   if (how.max_parallel_ops <= 0) return failure{"max_parallel_ops must be at least 1"};
-  auto const at = [&](index t) -> tensor const& { return g.tensors[static_cast<std::size_t>(t)]; };
-  auto const resident = [&](index t) {  // not of the arena: weights, and what the caller or the constants' space holds
-    if (at(t).is_param) return true;
-    if (how.flaws.inputs_in_arena) return false;
-    return at(t).is_constant || (at(t).src_ops.empty() && at(t).view_of == nowhere);
-  };
   planned out;
   out.offsets.assign(g.tensors.size(), -1);
-
-  // When each tensor is touched, inclusive, in steps that run one after the other.
-  std::vector<std::vector<index>> steps;
-  if (how.mode == run_mode::multi_stream) steps = detail::waves_of(g, how.max_parallel_ops);
-  else
-    for (auto o : detail::sequence_of(g, how.flaws.repeated_ops)) steps.push_back({o});
-  struct life {
-    std::int64_t first = -1, last = -1;
-  };
-  std::vector<life> lives(g.tensors.size());
-  std::vector<index> touched;  // in order of first touch
-  auto const end = static_cast<std::int64_t>(steps.size()) - 1;
-  auto const touch = [&](index t, std::int64_t step) {
-    life& l = lives[static_cast<std::size_t>(t)];
-    if (l.first < 0) l.first = step, touched.push_back(t);
-    l.last = std::max(l.last, at(t).is_output ? end : step);
-  };
-  if (how.mode == run_mode::naive) {
-    for (index t = 0; t < static_cast<index>(g.tensors.size()); ++t) {
-      if (at(t).is_constant || at(t).view_of != nowhere || (!how.flaws.inputs_in_arena && resident(t))) continue;
-      out.offsets[static_cast<std::size_t>(t)] = out.arena_bytes;
-      out.arena_bytes += detail::bytes_of(at(t));
-    }
+  if (how.mode != run_mode::naive) {
+    if (auto const placed = detail::place_by_lives(g, how, out); !placed) return failure{placed.message()};
   } else {
-    for (std::size_t s = 0; s < steps.size(); ++s)
-      for (auto o : steps[s])
-        for (auto const* list :
-             {&g.ops[static_cast<std::size_t>(o)].inputs, &g.ops[static_cast<std::size_t>(o)].outputs})
-          for (auto t : *list)
-            if (!resident(t)) touch(t, static_cast<std::int64_t>(s));
-    // A view extends the life of what it sees, and needs no bytes itself.
-    std::vector<char> folded(g.tensors.size(), 0);
-    for (index t = 0; t < static_cast<index>(g.tensors.size()); ++t) {
-      life const view = lives[static_cast<std::size_t>(t)];
-      if (at(t).view_of == nowhere || view.first < 0) continue;
-      index const root = detail::root_of(g, t);
-      life& base = lives[static_cast<std::size_t>(root)];
-      if (resident(root)) {
-        folded[static_cast<std::size_t>(t)] = !(how.flaws.views_extend_last_only && at(root).is_param);
+    for (std::size_t t = 0; t < g.tensors.size(); ++t) {
+      auto const& x = g.tensors[t];
+      if (x.is_constant || x.view_of != nowhere ||
+          (!how.flaws.inputs_in_arena && detail::is_resident(g, how.flaws, static_cast<index>(t))))
         continue;
-      }
-      if (base.first < 0) {
-        if (how.flaws.views_extend_last_only)
-          return failure{"tensor '" + at(t).name + "': what it views is touched by no op itself"};
-        base = view, touched.push_back(root);
-      }
-      base.last = std::max(base.last, at(root).is_output ? end : view.last);
-      if (!how.flaws.views_extend_last_only) base.first = std::min(base.first, view.first);
-      folded[static_cast<std::size_t>(t)] = 1;
+      out.offsets[t] = out.arena_bytes;
+      out.arena_bytes += detail::bytes_of(x);
     }
-    for (auto t : touched) {
-      if (folded[static_cast<std::size_t>(t)]) continue;
-      life const l = lives[static_cast<std::size_t>(t)];
-      out.records.push_back({.lower = l.first, .upper = l.last + 1, .size = detail::bytes_of(at(t))});
-      out.record_tensors.push_back(t);
-    }
-    memory_plan const placed = greedy_by_size{}(out.records);
-    if (!has_offsets(placed)) return failure{placed.why.message()};
-    out.arena_bytes = placed.arena_bytes;
-    for (std::size_t r = 0; r < out.records.size(); ++r)
-      out.offsets[static_cast<std::size_t>(out.record_tensors[r])] = placed.offsets[r];
   }
-  for (index t = 0; t < static_cast<index>(g.tensors.size()); ++t) {
-    if (at(t).is_constant) {
-      out.offsets[static_cast<std::size_t>(t)] = out.constant_bytes;
-      out.constant_bytes += detail::bytes_of(at(t));
+  for (std::size_t t = 0; t < g.tensors.size(); ++t) {
+    auto const& x = g.tensors[t];
+    if (x.is_constant) {
+      out.offsets[t] = out.constant_bytes;
+      out.constant_bytes += detail::bytes_of(x);
     }
-    if (at(t).view_of != nowhere)
-      out.offsets[static_cast<std::size_t>(t)] = out.offsets[static_cast<std::size_t>(at(t).view_of)];
+    if (x.view_of != nowhere) out.offsets[t] = out.offsets[static_cast<std::size_t>(x.view_of)];
   }
   // Workspaces: [unique of the first op]...[unique of the last][shared by all].
   out.workspace_offsets.assign(g.ops.size(), -1);
