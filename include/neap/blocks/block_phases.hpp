@@ -104,8 +104,15 @@ class block_phases {
 
   set const& reads_of(run const& r) const;
 
+  /// What runs in a phase, from the last to the first, if `in` is there when it begins. Gives the bytes that are saved
+  /// while the last one runs, its own left out.
+  std::int64_t find_runs(std::uint32_t t, set const& in);
+  /// Time and peak of one run, as the block's option says.
+  cost cost_alone(run const& r) const;
   /// Time and peak of a phase, from what is held into it and out of it; appends its steps.
   cost phase_cost(std::uint32_t t, std::vector<block_graph_step>* steps = nullptr);
+  /// Appends the steps of what find_runs() has found; `alive` must be there in front of it, of which `loaded` is loaded.
+  void add_steps(std::uint32_t t, set const& alive, set const& loaded, std::vector<block_graph_step>& steps) const;
   void sum_up() {
     time_ = 0, peak_ = 0;
     for (auto const& c : phases_) time_ += c.time, peak_ = std::max(peak_, c.peak);

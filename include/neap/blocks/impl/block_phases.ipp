@@ -164,11 +164,10 @@ NEAP_FUNC block_phases::set const& block_phases::reads_of(run const& r) const {
                                                         : f_.reads[r.block];
 }
 
-NEAP_FUNC block_phases::cost block_phases::phase_cost(std::uint32_t t, std::vector<block_graph_step>* steps) {
+NEAP_FUNC std::int64_t block_phases::find_runs(std::uint32_t t, set const& in) {
   using action = block_graph_step::action;
   auto const b = f_.main_of(t);
   bool const back = t >= f_.blocks;
-  auto const in = held_[t] | loaded_[t];
   auto const& out = held_[t + 1];
   run const main{b, back ? action::backward : now_.choices[b].since == t ? action::save : action::pass};
   runs_.clear();
@@ -191,63 +190,78 @@ NEAP_FUNC block_phases::cost block_phases::phase_cost(std::uint32_t t, std::vect
     lacking -= f_.makes[k];
     lacking |= reads_of(runs_.back()) - in;
   }
+  return saved;
+}
+
+NEAP_FUNC block_phases::cost block_phases::cost_alone(run const& r) const {
+  using action = block_graph_step::action;
+  auto const& x = g_.blocks[r.block];
+  auto const& o = x.options[now_.choices[r.block].option];
+  switch (r.what) {
+    case action::pass: return {x.pass_time, x.pass_peak};
+    case action::again: return {o.again_time, o.again_peak};
+    case action::save: return {o.forward_time, o.forward_peak};
+    case action::backward: return {o.backward_time, o.backward_peak - o.saved};
+    case action::drop:
+    case action::load: break;
+  }
+  return {};
+}
+
+NEAP_FUNC block_phases::cost block_phases::phase_cost(std::uint32_t t, std::vector<block_graph_step>* steps) {
+  using action = block_graph_step::action;
+  auto const in = held_[t] | loaded_[t];
+  auto saved = find_runs(t, in);
   work_meter::add(40 + 80 * runs_.size());
   cost c;
-  set alive = out;
+  set alive = held_[t + 1];
   auto bytes = held_bytes_[t + 1];  // of what is alive
   if (steps) after_.assign(runs_.size(), {});
   for (std::size_t i = 0; i < runs_.size(); ++i) {  // from the last to the first
     auto const& r = runs_[i];
     auto const& x = g_.blocks[r.block];
-    auto const& o = x.options[now_.choices[r.block].option];
     if (steps) after_[i] = alive;
-    double seconds = 0;
-    std::int64_t own = 0;
-    switch (r.what) {
-      case action::pass: seconds = x.pass_time, own = x.pass_peak; break;
-      case action::again: seconds = o.again_time, own = o.again_peak; break;
-      case action::save:
-        seconds = o.forward_time, own = o.forward_peak;
-        if (i > 0) saved -= o.saved;  // of the main part it is not in the sum
-        break;
-      case action::backward: seconds = o.backward_time, own = o.backward_peak - o.saved; break;
-      case action::drop:
-      case action::load: break;
-    }
+    auto const own = cost_alone(r);
+    if (r.what == action::save && i > 0)  // of the main part it is not in the sum
+      saved -= x.options[now_.choices[r.block].option].saved;
     bool const whole = i == 0 || r.what == action::again;
-    c.time += whole ? seconds : std::max(0.0, seconds - x.once_time);
+    c.time += whole ? own.time : std::max(0.0, own.time - x.once_time);
     auto const& reads = reads_of(r);
     bytes += f_.bytes_of(reads - alive);
     alive |= reads;
     // The block counts its data once it has made them; what of them is there before is there besides.
     set const own_data = r.what == action::backward ? f_.makes[r.block] : f_.makes[r.block] - in;
     auto const others = bytes - f_.bytes_of(own_data & alive);
-    c.peak = std::max(c.peak, (i == 0 ? g_.during[t] : g_.before[t]) + saved + others + own);
+    c.peak = std::max(c.peak, (i == 0 ? g_.during[t] : g_.before[t]) + saved + others + own.peak);
     if (r.what != action::backward) alive -= own_data, bytes = others;
   }
   set const loaded = alive & loaded_[t];
   loaded.for_each([&](std::size_t d) { c.time += g_.move_time[d]; });
-  if (steps) {
-    auto there = held_[t];
-    auto const drop = [&](set const& wanted) {
-      (there - wanted).for_each([&](std::size_t d) {
-        steps->push_back({action::drop, static_cast<std::uint32_t>(d), 0});
-      });
-      there &= wanted;
-    };
-    drop(alive);
-    loaded.for_each([&](std::size_t d) {
-      steps->push_back({action::load, static_cast<std::uint32_t>(d), 0});
-      there.set(d);
-    });
-    for (std::size_t i = runs_.size(); i-- > 0;) {
-      auto const& r = runs_[i];
-      steps->push_back({r.what, r.block, now_.choices[r.block].option});
-      if (r.what != action::backward) there |= f_.makes[r.block];
-      drop(after_[i]);
-    }
-  }
+  if (steps) add_steps(t, alive, loaded, *steps);
   return c;
+}
+
+NEAP_FUNC void block_phases::add_steps(std::uint32_t t, set const& alive, set const& loaded,
+                                       std::vector<block_graph_step>& steps) const {
+  using action = block_graph_step::action;
+  auto there = held_[t];
+  auto const drop = [&](set const& wanted) {
+    (there - wanted).for_each([&](std::size_t d) {
+      steps.push_back({action::drop, static_cast<std::uint32_t>(d), 0});
+    });
+    there &= wanted;
+  };
+  drop(alive);
+  loaded.for_each([&](std::size_t d) {
+    steps.push_back({action::load, static_cast<std::uint32_t>(d), 0});
+    there.set(d);
+  });
+  for (std::size_t i = runs_.size(); i-- > 0;) {
+    auto const& r = runs_[i];
+    steps.push_back({r.what, r.block, now_.choices[r.block].option});
+    if (r.what != action::backward) there |= f_.makes[r.block];
+    drop(after_[i]);
+  }
 }
 
 }}}  // namespace neap::v0::detail
