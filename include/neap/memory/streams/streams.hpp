@@ -214,10 +214,69 @@ inline window_search window_search_of(conflict_problem const& p,
           [&](std::uint32_t x, std::uint32_t y) { return p.parts_meet(x, y); }, moments};
 }
 
+/// The problem in units, as if windows were whole.
+inline packing_problem packing_problem_of(conflict_problem const& p, std::int64_t unit) {
+  auto packing = packing_problem_of(p.meets);
+  for (auto bytes : p.size) packing.size.push_back(bytes / unit);
+  for (auto a : p.alignment) packing.alignment.push_back(a > 1 ? a / unit : 1);
+  for (auto at : p.fixed) packing.fixed.push_back(at < 0 ? -1 : at / unit);
+  return packing;
+}
+
+/// Betters a plan and its bound by search; `order` says which records the search prefers. Whether it has proved that
+/// nothing stays within the capacity.
+inline bool search_conflicts(conflict_problem const& p, std::vector<std::uint32_t> const& order, std::int64_t unit,
+                             std::int64_t capacity, std::int64_t nodes, memory_plan& plan) {
+  auto const ordered = p.subset(order);
+  auto const packing = packing_problem_of(ordered, unit);
+  // What is in use at once is a bound; with windows, of parts.
+  bool const windows = ordered.has_windows();
+  auto const moments = windows ? moments_of(packing_problem_of(ordered.parts_meet), ordered.part_from.size())
+                               : moments_of(packing, order.size());
+  for (auto const& together : moments) {
+    std::int64_t load = 0;
+    for (auto x : together) load += windows ? ordered.part_to[x] - ordered.part_from[x] : ordered.size[x];
+    plan.lower_bound_bytes = std::max(plan.lower_bound_bytes, load);
+  }
+  std::vector<window_search> window_searches;  // made when it is first needed
+  canonical_search decide(packing, {});
+  std::vector<std::int64_t> offsets(order.size(), 0);  // in `order`
+  for (std::size_t k = 0; k < ordered.fixed.size(); ++k) offsets[k] = std::max<std::int64_t>(ordered.fixed[k], 0);
+  auto const answer = [&](probe asked) {
+    decide.start(asked.capacity / unit);
+    auto const most = windows ? asked.nodes / 4 + 1 : asked.nodes;  // first as if windows were whole
+    auto fits = decide.run(stop_condition::after_nodes(most));
+    auto spent = decide.nodes() + 1;
+    if (fits == feasibility::yes)
+      for (std::size_t k = 0; k < order.size(); ++k) offsets[k] = decide.offset(k) * unit;
+    else if (windows && spent >= asked.nodes) fits = feasibility::unknown;
+    else if (windows) {
+      if (window_searches.empty()) window_searches.push_back(window_search_of(ordered, moments));
+      fits = window_searches.front()(asked.capacity, asked.nodes - spent, {}, spent, offsets);
+    }
+    plan.work += spent;
+    if (fits != feasibility::yes) return fits;
+    for (std::size_t k = 0; k < order.size(); ++k) plan.offsets[order[k]] = offsets[k];
+    plan.arena_bytes = p.end_of(plan.offsets);
+    return fits;
+  };
+  if (capacity >= 0)
+    return plan.lower_bound_bytes <= capacity && capacity < plan.arena_bytes &&
+           answer({capacity, nodes}) == feasibility::no;
+  capacity_walk walk(plan.lower_bound_bytes, plan.arena_bytes, unit);
+  while (!walk.done() && plan.work < nodes) {
+    auto asked = walk.next();
+    asked.nodes = std::min(asked.nodes, nodes - plan.work);
+    auto const fits = answer(asked);
+    walk.learn(asked, fits, plan.arena_bytes);
+  }
+  plan.lower_bound_bytes = walk.bound();
+  return false;
+}
+
 /// The least arena, or any within the capacity: greedy by size, then the search between the heaviest clique and that.
 inline memory_plan plan_conflicts(conflict_problem const& p, std::int64_t capacity, std::int64_t nodes, bool search) {
-  auto const n = p.count();
-  std::vector<std::uint32_t> order(n);  // the search prefers large records, too
+  std::vector<std::uint32_t> order(p.count());  // the search prefers large records, too
   std::iota(order.begin(), order.end(), 0u);
   std::sort(order.begin(), order.end(), [&](auto a, auto b) {
     bool const fa = p.fixed_of(a) != any_offset, fb = p.fixed_of(b) != any_offset;
@@ -227,65 +286,15 @@ inline memory_plan plan_conflicts(conflict_problem const& p, std::int64_t capaci
   memory_plan plan = greedy_conflicts(p, order);
   if (!has_offsets(plan)) return plan;
   std::int64_t unit = 0;
-  for (std::size_t i = 0; i < n; ++i) {
+  for (std::size_t i = 0; i < p.count(); ++i) {
     auto const at = std::max<std::int64_t>(p.fixed_of(i), 0);
     if (p.size[i] > 0 || at > 0) plan.lower_bound_bytes = std::max(plan.lower_bound_bytes, at + p.size[i]);
     unit = std::gcd(unit, std::gcd(p.size[i], at));
     if (p.alignment_of(i) > 1) unit = std::gcd(unit, p.alignment_of(i));
   }
   for (std::size_t x = 0; x < p.part_from.size(); ++x) unit = std::gcd(unit, std::gcd(p.part_from[x], p.part_to[x]));
-  bool impossible = false;
-  if (search && unit > 0 && plan.lower_bound_bytes < plan.arena_bytes) {
-    auto const ordered = p.subset(order);
-    auto packing = packing_problem_of(ordered.meets);
-    for (auto bytes : ordered.size) packing.size.push_back(bytes / unit);
-    for (auto a : ordered.alignment) packing.alignment.push_back(a > 1 ? a / unit : 1);
-    for (auto at : ordered.fixed) packing.fixed.push_back(at < 0 ? -1 : at / unit);
-    // What is in use at once is a bound; with windows, of parts.
-    bool const windows = ordered.has_windows();
-    auto const moments =
-        windows ? moments_of(packing_problem_of(ordered.parts_meet), ordered.part_from.size()) : moments_of(packing, n);
-    for (auto const& together : moments) {
-      std::int64_t load = 0;
-      for (auto x : together) load += windows ? ordered.part_to[x] - ordered.part_from[x] : ordered.size[x];
-      plan.lower_bound_bytes = std::max(plan.lower_bound_bytes, load);
-    }
-    std::vector<window_search> window_searches;  // made when it is first needed
-    canonical_search decide(packing, {});
-    std::vector<std::int64_t> offsets(n, 0);  // in `order`
-    for (std::size_t k = 0; k < ordered.fixed.size(); ++k) offsets[k] = std::max<std::int64_t>(ordered.fixed[k], 0);
-    auto const answer = [&](probe asked) {
-      decide.start(asked.capacity / unit);
-      auto const most = windows ? asked.nodes / 4 + 1 : asked.nodes;  // first as if windows were whole
-      auto fits = decide.run(stop_condition::after_nodes(most));
-      auto spent = decide.nodes() + 1;
-      if (fits == feasibility::yes)
-        for (std::size_t k = 0; k < n; ++k) offsets[k] = decide.offset(k) * unit;
-      else if (windows && spent >= asked.nodes) fits = feasibility::unknown;
-      else if (windows) {
-        if (window_searches.empty()) window_searches.push_back(window_search_of(ordered, moments));
-        fits = window_searches.front()(asked.capacity, asked.nodes - spent, {}, spent, offsets);
-      }
-      plan.work += spent;
-      if (fits != feasibility::yes) return fits;
-      for (std::size_t k = 0; k < n; ++k) plan.offsets[order[k]] = offsets[k];
-      plan.arena_bytes = p.end_of(plan.offsets);
-      return fits;
-    };
-    if (capacity >= 0) {
-      if (plan.lower_bound_bytes <= capacity && capacity < plan.arena_bytes)
-        impossible = answer({capacity, nodes}) == feasibility::no;
-    } else {
-      capacity_walk walk(plan.lower_bound_bytes, plan.arena_bytes, unit);
-      while (!walk.done() && plan.work < nodes) {
-        auto asked = walk.next();
-        asked.nodes = std::min(asked.nodes, nodes - plan.work);
-        auto const fits = answer(asked);
-        walk.learn(asked, fits, plan.arena_bytes);
-      }
-      plan.lower_bound_bytes = walk.bound();
-    }
-  }
+  bool impossible = search && unit > 0 && plan.lower_bound_bytes < plan.arena_bytes &&
+                    search_conflicts(p, order, unit, capacity, nodes, plan);
   plan.status = plan.lower_bound_bytes == plan.arena_bytes ? plan_status::optimal : plan_status::feasible;
   if (capacity < 0 || plan.arena_bytes <= capacity) return plan;
   impossible = impossible || plan.lower_bound_bytes > capacity;
