@@ -26,17 +26,15 @@ struct chain_simulation {
   slots_t peak = 0;  ///< x_0 included
 };
 
-/// Time and peak of a whole training step of the chain, or the first step that cannot be run, by its number from 0.
-inline result<chain_simulation> simulate(chain_profile const& chain, chain_sequence const& sequence) {
-  std::size_t const n = chain.size();
-  std::vector<bool> kept(n + 1, false), gradient(n + 1, false);
-  std::vector<std::optional<std::uint32_t>> saved(n);  // the option with which block i saved
-  kept[0] = true;
-  bool lost = false;  // the loss was run
-  slots_t left = 0;   // by backwards
+namespace detail {
 
-  chain_simulation seen;
-  auto const in_use = [&] {
+/// What is there between two steps of a chain.
+struct chain_memory {
+  explicit chain_memory(chain_profile const& c) : chain(c), n(c.size()), kept(n + 1), gradient(n + 1), saved(n) {
+    kept[0] = true;
+  }
+
+  slots_t in_use() const {
     slots_t sum = left;
     for (std::size_t i = 0; i <= n; ++i) {
       if (kept[i]) sum += chain.input(i);
@@ -44,52 +42,52 @@ inline result<chain_simulation> simulate(chain_profile const& chain, chain_seque
       if (i < n && saved[i]) sum += chain.blocks[i].options[*saved[i]].saved;
     }
     return sum;
-  };
-  auto const has_input = [&](std::size_t i) { return kept[i] || (i > 0 && saved[i - 1]); };
-  seen.peak = in_use();
-
-  for (std::size_t s = 0; s < sequence.size(); ++s) {
-    auto const& op = sequence[s];
+  }
+  bool has_input(std::size_t i) const { return kept[i] || (i > 0 && saved[i - 1]); }
+  /// Why a step cannot be run, or an empty line.
+  std::string fault_of(chain_op const& op) const {
     std::size_t const i = op.block;
-    auto const wrong = [&](std::string const& what) {
-      return failure{"step " + std::to_string(s) + " (" + to_string(op) + "): " + what};
-    };
-    if (op.step == chain_step::loss) {
-      if (lost) return wrong("the loss was run before");
-      if (!has_input(n)) return wrong("the output of the last block is not there");
-      lost = true;
-      gradient[n] = true;
-      seen.peak = std::max(seen.peak, in_use());
-      continue;
+    if (op.step == chain_step::loss)
+      return lost ? "the loss was run before" : has_input(n) ? "" : "the output of the last block is not there";
+    if (i >= n) return "the chain has " + std::to_string(n) + " blocks";
+    if (!has_input(i)) return "its input is not there";
+    switch (op.step) {
+      case chain_step::pass_keep:
+      case chain_step::pass_drop:
+        if (op.step == chain_step::pass_drop && !kept[i]) return "its input is kept for the backward before it";
+        return has_input(i + 1) ? "its output is there already" : "";
+      case chain_step::save:
+        if (op.option >= chain.blocks[i].options.size()) return "the block has no such option";
+        return saved[i] || (kept[i + 1] && i + 1 < n) ? "its output is there already" : "";
+      case chain_step::backward:
+        if (!saved[i]) return "nothing was saved for it";
+        return gradient[i + 1] ? "" : "the gradient of its output is not there";
+      case chain_step::loss: break;
     }
-    if (i >= n) return wrong("the chain has " + std::to_string(n) + " blocks");
-    auto const& block = chain.blocks[i];
-    if (!has_input(i)) return wrong("its input is not there");
+    return {};
+  }
+  /// Runs a step without fault.
+  void run(chain_op const& op, chain_simulation& seen) {
+    std::size_t const i = op.block;
     slots_t temporary = 0;
     switch (op.step) {
       case chain_step::pass_keep:
       case chain_step::pass_drop:
-        if (op.step == chain_step::pass_drop && !kept[i]) return wrong("its input is kept for the backward before it");
-        if (has_input(i + 1)) return wrong("its output is there already");
         kept[i + 1] = true;
-        temporary = block.pass_temporary;
-        seen.time += block.pass_time;
+        temporary = chain.blocks[i].pass_temporary;
+        seen.time += chain.blocks[i].pass_time;
         break;
       case chain_step::save:
-        if (op.option >= block.options.size()) return wrong("the block has no such option");
-        if (saved[i] || (kept[i + 1] && i + 1 < n)) return wrong("its output is there already");
         saved[i] = op.option;
-        temporary = block.options[op.option].forward_temporary;
-        seen.time += block.options[op.option].forward_time;
+        temporary = chain.blocks[i].options[op.option].forward_temporary;
+        seen.time += chain.blocks[i].options[op.option].forward_time;
         break;
       case chain_step::backward:
-        if (!saved[i]) return wrong("nothing was saved for it");
-        if (!gradient[i + 1]) return wrong("the gradient of its output is not there");
         gradient[i] = true;
-        temporary = block.options[*saved[i]].backward_temporary;
-        seen.time += block.options[*saved[i]].backward_time;
+        temporary = chain.blocks[i].options[*saved[i]].backward_temporary;
+        seen.time += chain.blocks[i].options[*saved[i]].backward_time;
         break;
-      case chain_step::loss: break;
+      case chain_step::loss: lost = gradient[n] = true; break;
     }
     seen.peak = std::max(seen.peak, in_use() + temporary);
     if (op.step == chain_step::pass_drop) kept[i] = false;
@@ -97,13 +95,34 @@ inline result<chain_simulation> simulate(chain_profile const& chain, chain_seque
       kept[i] = false;
       gradient[i + 1] = false;
       saved[i].reset();
-      left += block.left;
+      left += chain.blocks[i].left;
     }
   }
-  if (!lost) return failure{"the loss is never run"};
-  if (!gradient[0]) return failure{"the gradient of the chain's input is never made"};
-  for (std::size_t i = 0; i < n; ++i)
-    if (kept[i] || saved[i]) return failure{"block " + std::to_string(i) + ": something of it is left at the end"};
+
+  chain_profile const& chain;
+  std::size_t n;
+  std::vector<bool> kept, gradient;
+  std::vector<std::optional<std::uint32_t>> saved;  // the option with which block i saved
+  bool lost = false;                                // the loss was run
+  slots_t left = 0;                                 // by backwards
+};
+
+}  // namespace detail
+
+/// Time and peak of a whole training step of the chain, or the first step that cannot be run, by its number from 0.
+inline result<chain_simulation> simulate(chain_profile const& chain, chain_sequence const& sequence) {
+  detail::chain_memory memory(chain);
+  chain_simulation seen{.peak = memory.in_use()};
+  for (std::size_t s = 0; s < sequence.size(); ++s) {
+    if (auto const wrong = memory.fault_of(sequence[s]); !wrong.empty())
+      return failure{"step " + std::to_string(s) + " (" + to_string(sequence[s]) + "): " + wrong};
+    memory.run(sequence[s], seen);
+  }
+  if (!memory.lost) return failure{"the loss is never run"};
+  if (!memory.gradient[0]) return failure{"the gradient of the chain's input is never made"};
+  for (std::size_t i = 0; i < memory.n; ++i)
+    if (memory.kept[i] || memory.saved[i])
+      return failure{"block " + std::to_string(i) + ": something of it is left at the end"};
   return seen;
 }
 
