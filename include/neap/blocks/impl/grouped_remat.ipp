@@ -11,56 +11,73 @@
 
 namespace neap { inline namespace v0 {
 
-NEAP_FUNC grouped_remat group_ops(remat_problem const& p, std::uint32_t size) {
-  grouped_remat out;
+namespace detail {
+
+/// The group of each op; `ends` as grouped_remat has them.
+NEAP_FUNC std::vector<std::uint32_t> find_groups(remat_problem const& p, std::uint32_t size,
+                                                 std::vector<std::uint32_t>& ends) {
   auto const n = static_cast<std::uint32_t>(p.ops.size());
   auto const alone = [&](std::uint32_t i) { return !p.ops[i].again || static_cast<std::int64_t>(i) == p.pause_after; };
   std::vector<std::uint32_t> group_of(n);
   std::uint32_t from = 0;
   for (std::uint32_t i = 0; i < n; ++i) {
-    if (i > from && (i - from == size || alone(i) || alone(i - 1))) out.ends.push_back(i), from = i;
-    group_of[i] = static_cast<std::uint32_t>(out.ends.size());
+    if (i > from && (i - from == size || alone(i) || alone(i - 1))) ends.push_back(i), from = i;
+    group_of[i] = static_cast<std::uint32_t>(ends.size());
   }
-  if (n > 0) out.ends.push_back(n);
-  // Values that more than one group touches, or that are there before or behind.
-  auto const made_by = producers(p);
-  std::vector<std::uint32_t> seen(p.values.size(), no_producer);
-  std::vector<unsigned char> crosses(p.values.size(), 0);
-  for (std::uint32_t v = 0; v < p.values.size(); ++v) {
-    crosses[v] = made_by[v] == no_producer || p.values[v].kept || p.values[v].outside;
-    if (made_by[v] != no_producer) seen[v] = group_of[made_by[v]];
-  }
-  for (std::uint32_t i = 0; i < n; ++i)
-    for (auto v : p.ops[i].inputs)
-      if (group_of[i] != seen[v]) crosses[v] = 1;
-  // Who touches each: equal ones are one value.
+  if (n > 0) ends.push_back(n);
+  return group_of;
+}
+
+/// The number of each value that crosses groups, in `joined`: those that the same groups touch are one value there.
+NEAP_FUNC std::vector<std::uint32_t> join_values(remat_problem const& p, std::vector<std::uint32_t> const& group_of,
+                                                 std::vector<std::uint32_t> const& made_in,
+                                                 std::vector<unsigned char> const& crosses,
+                                                 std::vector<remat_value>& joined) {
   struct entry {
     std::vector<std::uint32_t> groups;  // of the op that makes it, then of those that read it
     std::uint32_t value;
   };
   std::vector<entry> all;
-  std::vector<std::uint32_t> at(p.values.size(), no_producer), number(p.values.size(), no_producer),
-      last(p.values.size(), 0);
+  std::vector<std::uint32_t> at(p.values.size(), no_producer), number(p.values.size(), no_producer);
   for (std::uint32_t v = 0; v < p.values.size(); ++v)
     if (crosses[v]) {
       at[v] = static_cast<std::uint32_t>(all.size());
-      auto const flags = (p.values[v].kept ? 1u : 0u) + (p.values[v].outside ? 2u : 0u);
-      all.push_back({{flags, made_by[v] == no_producer ? no_producer : group_of[made_by[v]]}, v});
+      all.push_back({{(p.values[v].kept ? 1u : 0u) + (p.values[v].outside ? 2u : 0u), made_in[v]}, v});
     }
-  for (std::uint32_t i = 0; i < n; ++i)
+  for (std::uint32_t i = 0; i < p.ops.size(); ++i)
     for (auto v : p.ops[i].inputs)
       if (at[v] != no_producer && all[at[v]].groups.back() != group_of[i]) all[at[v]].groups.push_back(group_of[i]);
   std::stable_sort(all.begin(), all.end(), [](entry const& x, entry const& y) { return x.groups < y.groups; });
   for (std::size_t i = 0; i < all.size(); ++i) {
     auto const& value = p.values[all[i].value];
-    if (i == 0 || all[i].groups != all[i - 1].groups) out.problem.values.push_back(value);
-    else out.problem.values.back().bytes += value.bytes;
-    number[all[i].value] = static_cast<std::uint32_t>(out.problem.values.size() - 1);
+    if (i == 0 || all[i].groups != all[i - 1].groups) joined.push_back(value);
+    else joined.back().bytes += value.bytes;
+    number[all[i].value] = static_cast<std::uint32_t>(joined.size() - 1);
   }
-  for (std::uint32_t i = 0; i < n; ++i)
+  return number;
+}
+
+}  // namespace detail
+
+NEAP_FUNC grouped_remat group_ops(remat_problem const& p, std::uint32_t size) {
+  grouped_remat out;
+  auto const group_of = detail::find_groups(p, size, out.ends);
+  // Values that more than one group touches, or that are there before or behind.
+  auto made_in = producers(p);  // groups
+  std::vector<std::uint32_t> last(p.values.size(), 0);
+  std::vector<unsigned char> crosses(p.values.size(), 0);
+  for (std::uint32_t v = 0; v < p.values.size(); ++v) {
+    crosses[v] = made_in[v] == no_producer || p.values[v].kept || p.values[v].outside;
+    if (made_in[v] != no_producer) made_in[v] = group_of[made_in[v]];
+  }
+  for (std::uint32_t i = 0; i < p.ops.size(); ++i) {
+    for (auto v : p.ops[i].inputs)
+      if (group_of[i] != made_in[v]) crosses[v] = 1;
     for (auto const* list : {&p.ops[i].inputs, &p.ops[i].outputs})
       for (auto v : *list) last[v] = i;
-  from = 0;
+  }
+  auto const number = detail::join_values(p, group_of, made_in, crosses, out.problem.values);
+  std::uint32_t from = 0;
   for (auto to : out.ends) {
     remat_op g;
     std::int64_t inside = 0;
@@ -68,8 +85,7 @@ NEAP_FUNC grouped_remat group_ops(remat_problem const& p, std::uint32_t size) {
       auto const& o = p.ops[i];
       g.time += o.time, g.again = g.again && o.again;
       for (auto v : o.inputs)
-        if (crosses[v] && (made_by[v] == no_producer || group_of[made_by[v]] != group_of[i]))
-          g.inputs.push_back(number[v]);
+        if (crosses[v] && made_in[v] != group_of[i]) g.inputs.push_back(number[v]);
       for (auto v : o.outputs) {
         if (crosses[v]) g.outputs.push_back(number[v]);
         else inside += p.values[v].bytes;
