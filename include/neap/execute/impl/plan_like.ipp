@@ -25,16 +25,18 @@ NEAP_FUNC bool is_like(op_graph const& a, op_graph const& b) {
   return true;
 }
 
-NEAP_FUNC op_graph retargeted(op_graph const& planned, op_graph const& from, op_graph const& to) {
-  // Ops of `from` by origin: a planned op says whose copy it is.
-  table<op_id, op_id> of(from.origin_count(), nothing<op_id>);
-  for (auto o : from.ops()) of[from.origin(o)] = o;
-  graph_editor edit(planned.facet_table());
-  edit.derive_all();
-  table<value_id, tensor_layout> layout(planned.value_count(), tensor_layout{});
-  table<value_id, bytes_t> bytes(planned.value_count(), -1);
+/// By value: its layout, and the bytes of the storage that it is the first of; -1 for others.
+struct value_sizes {
+  table<value_id, tensor_layout> layout;
+  table<value_id, bytes_t> bytes;
+};
+
+/// Of the values of `planned`, with the sizes of `to`; `of`: the ops of `to` by origin.
+NEAP_FUNC value_sizes sizes_like(op_graph const& planned, table<op_id, op_id> const& of, op_graph const& to) {
+  value_sizes out{table<value_id, tensor_layout>(planned.value_count(), tensor_layout{}),
+                  table<value_id, bytes_t>(planned.value_count(), -1)};
+  auto& [layout, bytes] = out;
   std::size_t source = 0;
-  // Sizes first: an op may read what a later one makes.
   for (auto v : planned.values()) {
     auto const p = planned.producer(v);
     if (p == nothing<op_id>) {
@@ -66,14 +68,24 @@ NEAP_FUNC op_graph retargeted(op_graph const& planned, op_graph const& from, op_
         }
       }
   }
+  return out;
+}
+
+NEAP_FUNC op_graph retargeted(op_graph const& planned, op_graph const& from, op_graph const& to) {
+  // Ops of `from` by origin: a planned op says whose copy it is.
+  table<op_id, op_id> of(from.origin_count(), nothing<op_id>);
+  for (auto o : from.ops()) of[from.origin(o)] = o;
+  // Sizes first: an op may read what a later one makes.
+  auto const sizes = sizes_like(planned, of, to);
+  graph_editor edit(planned.facet_table());
+  edit.derive_all();
   op_id next = id_at<op_id>(0);
   plain_vector<output_rule> rules;
-  source = 0;
   auto const put = [&](op_id o) {
     rules.clear();
     for (auto v : planned.outputs(o)) {
       auto const& r = planned.record(v);
-      rules.push_back({layout[v], r.alias, r.of, r.alias == alias_kind::fresh ? bytes[v] : -1});
+      rules.push_back({sizes.layout[v], r.alias, r.of, r.alias == alias_kind::fresh ? sizes.bytes[v] : -1});
     }
     operator_view what = planned.view(o);
     auto details = planned.details(o);
@@ -96,8 +108,8 @@ NEAP_FUNC op_graph retargeted(op_graph const& planned, op_graph const& from, op_
       continue;
     }
     auto const first = planned.record(planned.storage(v)).first;
-    if (first == v) edit.add_source_at(planned.role(v), layout[v], planned.name(v), bytes[v]);
-    else edit.add_source_view(first, layout[v], planned.name(v));
+    if (first == v) edit.add_source_at(planned.role(v), sizes.layout[v], planned.name(v), sizes.bytes[v]);
+    else edit.add_source_view(first, sizes.layout[v], planned.name(v));
   }
   while (index(next) < planned.op_count()) put(next), next = id_at<op_id>(index(next) + 1);
   for (auto v : planned.kept()) edit.keep(v, planned.role(v));
