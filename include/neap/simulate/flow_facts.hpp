@@ -126,6 +126,20 @@ class flow_facts {
   };
   template <class G>
   void assign_storages(G const& g);
+  template <class G>
+  static constexpr bool knows_producers = requires(G const& g, value_id v) { detail::traits_of<G>::producer(g, v); };
+  /// The op that makes a value; where the graph does not tell, begin_ops() has found out.
+  template <class G>
+  op_id producer(G const& g, value_id v) const {
+    if constexpr (knows_producers<G>) return detail::traits_of<G>::producer(g, v);
+    else return producer_[v];
+  }
+  template <class G>
+  table<storage_id, unsigned char> begin_ops(G const& g);
+  void set_workspace(op_id o, bytes_t bytes) {
+    if (workspace_.empty()) workspace_.assign(op_count_, 0);
+    workspace_[o] = detail::rounding(options_.alignment)(bytes);
+  }
   template <class G, class C>
   std::size_t assign_ops(G const& g, C const& cost);
   template <class G>
@@ -239,25 +253,19 @@ void flow_facts::find_takeovers(G const& g, op_id like, op_id made_by, In&& in, 
   }
 }
 
-/// All about each op, in one pass over the graph: time, stream, workspace, what it waits for, which storages it touches
-/// and may take over. How many storages are made.
-template <class G, class C>
-std::size_t flow_facts::assign_ops(G const& g, C const& cost) {
-  constexpr bool knows_producers = requires(value_id v) { detail::traits_of<G>::producer(g, v); };
-  if constexpr (!knows_producers) {
+/// Who makes each value, and room for the rows of ops. Gives the storages, not resident, that a value lies in which no op
+/// makes; empty if there are none.
+template <class G>
+table<storage_id, unsigned char> flow_facts::begin_ops(G const& g) {
+  if constexpr (!knows_producers<G>) {
     producer_.assign(flow::value_count(g), nothing<op_id>);
     for (auto o : id_range<op_id>(op_count_))
       for (value_id v : flow::outputs(g, o)) producer_[v] = o;
   }
-  auto const producer = [&](value_id v) {
-    if constexpr (knows_producers) return detail::traits_of<G>::producer(g, v);
-    else return producer_[v];
-  };
-  // Storages, not resident, that a value lies in which no op makes; empty if there are none.
   table<storage_id, unsigned char> sourced;
   if constexpr (!std::derived_from<G, op_graph>)  // whose ops read what they overwrite
     for (auto v : id_range<value_id>(flow::value_count(g)))
-      if (auto const s = flow::storage(g, v); !is_resident(s) && producer(v) == nothing<op_id>) {
+      if (auto const s = flow::storage(g, v); !is_resident(s) && producer(g, v) == nothing<op_id>) {
         if (sourced.empty()) sourced.assign(storages_.size(), 0);
         sourced[s] = 1;
       }
@@ -266,7 +274,14 @@ std::size_t flow_facts::assign_ops(G const& g, C const& cost) {
   if (edges > touches_.size()) touches_.resize_for_overwrite(edges), after_.resize_for_overwrite(edges);
   ops_.resize(op_count_ + 1), after_begin_.resize(op_count_ + 1);
   workspace_.clear(), takeovers_.clear();
+  return sourced;
+}
 
+/// All about each op, in one pass over the graph: time, stream, workspace, what it waits for, which storages it touches
+/// and may take over. How many storages are made.
+template <class G, class C>
+std::size_t flow_facts::assign_ops(G const& g, C const& cost) {
+  [[maybe_unused]] auto const sourced = begin_ops(g);
   // Plain pointers: writes to one table cannot make the compiler read the others' addresses again.
   auto* const storages = storages_.data();
   auto* const rows = ops_.data();
@@ -288,7 +303,7 @@ std::size_t flow_facts::assign_ops(G const& g, C const& cost) {
     auto const first = touched;
     after_begin[index(o)] = static_cast<std::uint32_t>(waits);
     for (value_id v : flow::inputs(g, o)) {
-      auto const p = producer(v);
+      auto const p = producer(g, v);
       after[waits] = p;  // no branches: what cannot be foretold costs more than a write
       waits += p < nothing<op_id>;
       auto const s = flow::storage(g, v);
@@ -298,10 +313,11 @@ std::size_t flow_facts::assign_ops(G const& g, C const& cost) {
       by = std::max(by, me);
     }
     for (op_id b : flow::order_after(g, o)) after[waits++] = b;
-    if (!sourced.empty())
-      for (value_id v : flow::outputs(g, o))  // what is there and overwritten unread is not made
-        if (auto const s = flow::storage(g, v); sourced[s] && storages[index(s)].touched_by < me)
-          storages[index(s)].touched_by = me, touches[touched++] = s;
+    if constexpr (!std::derived_from<G, op_graph>)
+      if (!sourced.empty())
+        for (value_id v : flow::outputs(g, o))  // what is there and overwritten unread is not made
+          if (auto const s = flow::storage(g, v); sourced[s] && storages[index(s)].touched_by < me)
+            storages[index(s)].touched_by = me, touches[touched++] = s;
     auto const made = touched;
     for (value_id v : flow::outputs(g, o)) {
       auto const s = flow::storage(g, v);
@@ -316,10 +332,7 @@ std::size_t flow_facts::assign_ops(G const& g, C const& cost) {
     transfers |= stream != op_stream::compute;
     all_made += touched - made;
     if (takes_over) find_takeovers(g, o);
-    if (auto const n = flow::workspace(g, o); n != 0) {
-      if (workspace_.empty()) workspace_.assign(op_count_, 0);
-      workspace_[o] = detail::rounding(options_.alignment)(n);
-    }
+    if (auto const n = flow::workspace(g, o); n != 0) set_workspace(o, n);
   }
   rows[op_count_].touches = static_cast<std::uint32_t>(touched);
   after_begin[op_count_] = static_cast<std::uint32_t>(waits);
