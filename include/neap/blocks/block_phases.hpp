@@ -111,7 +111,7 @@ class block_phases {
   cost cost_alone(run const& r) const;
   /// Time and peak of a phase, from what is held into it and out of it; appends its steps.
   cost phase_cost(std::uint32_t t, std::vector<block_graph_step>* steps = nullptr);
-  /// Appends the steps of what find_runs() has found; `alive` must be there in front of it, of which `loaded` is loaded.
+  /// Appends the steps of what find_runs() has found; `alive` must be there in front of it, `loaded` of it is loaded.
   void add_steps(std::uint32_t t, set const& alive, set const& loaded, std::vector<block_graph_step>& steps) const;
   void sum_up() {
     time_ = 0, peak_ = 0;

@@ -253,8 +253,8 @@ void flow_facts::find_takeovers(G const& g, op_id like, op_id made_by, In&& in, 
   }
 }
 
-/// Who makes each value, and room for the rows of ops. Gives the storages, not resident, that a value lies in which no op
-/// makes; empty if there are none.
+/// Who makes each value, and room for the rows of ops. Gives the storages, not resident, that a value lies in which no
+/// op makes; empty if there are none.
 template <class G>
 table<storage_id, unsigned char> flow_facts::begin_ops(G const& g) {
   if constexpr (!knows_producers<G>) {

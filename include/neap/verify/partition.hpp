@@ -105,8 +105,8 @@ class pieces {
       return false;
     }
   };
-  /// Along which axes the inputs are cut. An input is whole, or the same piece of as many; and that, where the part is cut
-  /// once more, the same piece of it.
+  /// Along which axes the inputs are cut. An input is whole, or the same piece of as many; and that, where the part is
+  /// cut once more, the same piece of it.
   bool find_cut_inputs(part_claim& c);
   bool find_cut_input(part_claim& c, std::size_t i);
   /// Along which axes the outputs are cut, as the links say; c.whole is then what the last cut is made of.
@@ -130,8 +130,8 @@ class pieces {
   /// Type, aliasing, bytes and layout of a part's output. Of operators of neap's, verify() of the graph has inferred the
   /// layout from the inputs' already.
   bool same_output(cut_op const& whole, std::size_t j, value_id v, std::int32_t axis, op_part const& which) const;
-  /// Whether a view of a part shows the piece that the part makes of what the whole view shows. The axes of the part are
-  /// in_axis_ and out_axis_; those of the part that it is cut from, if any, again_axis_ and outer_axis_.
+  /// Whether a view of a part shows the piece that the part makes of what the whole view shows. The axes of the part
+  /// are in_axis_ and out_axis_; those of the part that it is cut from, if any, again_axis_ and outer_axis_.
   bool shows_its_piece(part_claim const& c, std::size_t j) const;
   /// Whether an output of planned op o, a part of a part, would be a view of a storage that is not cut if the part that it
   /// is cut from ran.
@@ -158,7 +158,7 @@ class pieces {
   std::unordered_map<digest, shape, digest_key> shapes_;  // of outputs of parts that are cut once more
   std::unordered_map<storage_id, digest> holds_;          // pieces that were put together of pieces
   std::vector<std::pair<digest, value_id>> originals_;    // by number
-  // of the op at hand; in_axis_ and again_axis_ change places once it is known how the part that is cut once more is cut
+  // of the op at hand; in_axis_ and again_axis_ change places once the outer part's outputs are known
   std::vector<std::int32_t> in_axis_, again_axis_, out_axis_, outer_axis_;
   combine how_ = combine::concat, outer_how_ = combine::concat;
 };

@@ -13,7 +13,7 @@ namespace neap { inline namespace v0 {
 
 namespace detail {
 
-/// Forward ops, then backward ops in their order; an update as soon as all is done that it waits for, or behind them all.
+/// Forward ops, then backward ops in their order; an update as soon as all is done that it waits for, or at the end.
 NEAP_FUNC std::vector<std::uint32_t> order_of_block(block_facts const& f, bool updates_last) {
   std::vector<std::uint32_t> order;
   std::vector<unsigned char> done(f.ops.size(), 0), made(f.data.size(), 0);
