@@ -1,6 +1,7 @@
 // A candidate: a graph, an order of its ops, and what a simulator says of both. Mutators read candidates.
 #pragma once
 
+#include <neap/ir/graph.hpp>
 #include <neap/plan/schedule.hpp>
 #include <neap/plan/simulation.hpp>
 

@@ -7,6 +7,7 @@
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 #include <neap/core/units.hpp>
+#include <neap/ir/graph.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <neap/ir/field_values.hpp>
+#include <neap/ir/operators/parts.hpp>
 #include <neap/verify/value_numbers.hpp>
 
 #include <algorithm>
