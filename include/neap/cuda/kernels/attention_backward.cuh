@@ -16,6 +16,7 @@ namespace neap { inline namespace v0 { namespace detail {
 template <class T, int Width, bool OfKeys>
 struct attention_backward {
   using cut = attention_cut<T, Width>;
+  using tile = attention_tile<T, Width>;
   static constexpr int M = cut::backward_mma_rows, threads = 32 * cut::backward_warps,
                        own_rows = 16 * M * cut::backward_warps, others = cut::backward_others,
                        stages = cut::backward_stages;
@@ -24,6 +25,7 @@ struct attention_backward {
   static constexpr int shared_bytes =
       2 * (own_rows + stages * others) * Width * int{sizeof(T)} + stages * numbers_bytes;
   static constexpr int blocks_at_once = shared_bytes > (80 << 10) ? 1 : 2;
+  static constexpr int tiles = others / 8, columns = columns_of_block / 8;
 
   attention_problem p;
   attention_rows<T const> q, k, v, dy;
@@ -36,8 +38,7 @@ struct attention_backward {
 #if defined(__CUDACC__)
   __device__ void operator()(unsigned char* shared) const {
 #if defined(__CUDA_ARCH__)
-    using tile = attention_tile<T, Width>;
-    constexpr int tiles = others / 8, columns = columns_of_block / 8, other_bytes = others * tile::row_bytes;
+    constexpr int other_bytes = others * tile::row_bytes;
     int const lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
     tile const own_first{shared_address(shared)}, own_second{own_first.base + own_rows * tile::row_bytes};
     std::uint32_t const stage_base = own_second.base + own_rows * tile::row_bytes,
@@ -52,7 +53,6 @@ struct attention_backward {
     std::int64_t const own = (p.causal && !OfKeys ? of_head / parts - 1 - nth : nth) * own_rows;
     std::int64_t const heads_here = OfKeys ? p.key_heads : p.heads, group = p.heads / p.key_heads;
     std::int64_t const b = own_head / heads_here, h = own_head % heads_here;
-    int const depth = static_cast<int>(p.depth), value_depth = static_cast<int>(p.value_depth);
 
     // Tiles of the other side, for each head of queries that a head of keys serves.
     int const other_begin = OfKeys && p.causal ? static_cast<int>(own / others) : 0,
@@ -71,29 +71,10 @@ struct attention_backward {
     int const heads_end = other_end <= other_begin ? 0 : OfKeys ? static_cast<int>(group) : 1;
 
     auto const load = [&](place const& what, int stage) {
-      std::int64_t const other = std::int64_t{what.tile} * others;
-      if constexpr (OfKeys) {
-        std::int64_t const qh = h * group + what.head, left = p.queries - other;
-        first_of(stage).template load<others, threads>(q.at(b, qh, other), q.row, left, depth, q.packs);
-        second_of(stage).template load<others, threads>(dy.at(b, qh, other), dy.row, left, value_depth, dy.packs);
-        auto const* const from = numbers + (b * p.heads + qh) * p.queries + other;
-        int const r = static_cast<int>(threadIdx.x);
-        if (r < others)
-          copy_async<8>(numbers_base + static_cast<std::uint32_t>(stage * numbers_bytes + 8 * r),
-                        r < left ? from + r : from, r < left ? 8 : 0);
-      } else {
-        std::int64_t const kh = h / group, left = p.keys - other;
-        first_of(stage).template load<others, threads>(k.at(b, kh, other), k.row, left, depth, k.packs);
-        second_of(stage).template load<others, threads>(v.at(b, kh, other), v.row, left, value_depth, v.packs);
-      }
+      load_other(first_of(stage), second_of(stage), numbers_base + static_cast<std::uint32_t>(stage * numbers_bytes), b,
+                 OfKeys ? h * group + what.head : h / group, std::int64_t{what.tile} * others);
     };
-    if constexpr (OfKeys) {
-      own_first.template load<own_rows, threads>(k.at(b, h, own), k.row, p.keys - own, depth, k.packs);
-      own_second.template load<own_rows, threads>(v.at(b, h, own), v.row, p.keys - own, value_depth, v.packs);
-    } else {
-      own_first.template load<own_rows, threads>(q.at(b, h, own), q.row, p.queries - own, depth, q.packs);
-      own_second.template load<own_rows, threads>(dy.at(b, h, own), dy.row, p.queries - own, value_depth, dy.packs);
-    }
+    load_own(own_first, own_second, b, h, own);
     place loaded{other_begin, 0};
     if (heads_end > 0) load(loaded, 0);
     commit_copies();
@@ -171,11 +152,51 @@ struct attention_backward {
     }
     wait_copies<0>();
 
+    store(to_first, to_second, b, h, own + row, column, lane);
+#endif
+  }
+#endif
+ private:
+#if defined(__CUDA_ARCH__)
+  __device__ __forceinline__ void load_own(tile first, tile second, std::int64_t b, std::int64_t h,
+                                           std::int64_t own) const {
+    int const depth = static_cast<int>(p.depth), value_depth = static_cast<int>(p.value_depth);
+    if constexpr (OfKeys) {
+      first.template load<own_rows, threads>(k.at(b, h, own), k.row, p.keys - own, depth, k.packs);
+      second.template load<own_rows, threads>(v.at(b, h, own), v.row, p.keys - own, value_depth, v.packs);
+    } else {
+      first.template load<own_rows, threads>(q.at(b, h, own), q.row, p.queries - own, depth, q.packs);
+      second.template load<own_rows, threads>(dy.at(b, h, own), dy.row, p.queries - own, value_depth, dy.packs);
+    }
+  }
+  /// A tile of the other side, from row `other` of head h on.
+  __device__ __forceinline__ void load_other(tile first, tile second, std::uint32_t numbers_here, std::int64_t b,
+                                             std::int64_t h, std::int64_t other) const {
+    int const depth = static_cast<int>(p.depth), value_depth = static_cast<int>(p.value_depth);
+    if constexpr (OfKeys) {
+      std::int64_t const left = p.queries - other;
+      first.template load<others, threads>(q.at(b, h, other), q.row, left, depth, q.packs);
+      second.template load<others, threads>(dy.at(b, h, other), dy.row, left, value_depth, dy.packs);
+      auto const* const from = numbers + (b * p.heads + h) * p.queries + other;
+      int const r = static_cast<int>(threadIdx.x);
+      if (r < others)
+        copy_async<8>(numbers_here + static_cast<std::uint32_t>(8 * r), r < left ? from + r : from, r < left ? 8 : 0);
+    } else {
+      std::int64_t const left = p.keys - other;
+      first.template load<others, threads>(k.at(b, h, other), k.row, left, depth, k.packs);
+      second.template load<others, threads>(v.at(b, h, other), v.row, left, value_depth, v.packs);
+    }
+  }
+  /// The rows of the own side from `from` on.
+  __device__ __forceinline__ void store(float const (&to_first)[M][columns][4],
+                                        float const (&to_second)[OfKeys ? M : 1][OfKeys ? columns : 1][4],
+                                        std::int64_t b, std::int64_t h, std::int64_t from, int column, int lane) const {
+    int const depth = static_cast<int>(p.depth), value_depth = static_cast<int>(p.value_depth);
 #pragma unroll
     for (int m = 0; m < M; ++m)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        std::int64_t const mine = own + row + 16 * m + lane / 4 + 8 * half;
+        std::int64_t const mine = from + 16 * m + lane / 4 + 8 * half;
         if (mine >= (OfKeys ? p.keys : p.queries)) continue;
         attention_rows<T> const& first = OfKeys ? dk : dq;
 #pragma unroll
@@ -188,7 +209,6 @@ struct attention_backward {
                       dv.pairs);
         }
       }
-#endif
   }
 #endif
 };

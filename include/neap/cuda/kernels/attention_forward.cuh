@@ -19,6 +19,7 @@ struct attention_forward {
                        queries_of_block = 16 * M * cut::forward_warps, others = cut::forward_others;
   static constexpr int shared_bytes = (queries_of_block + 2 * others) * Width * int{sizeof(T)};
   static constexpr int blocks_at_once = shared_bytes > (80 << 10) ? 1 : 2;
+  static constexpr int tiles = others / 8, columns = Width / 8;
 
   attention_problem p;
   attention_rows<T const> q, k, v;
@@ -32,7 +33,7 @@ struct attention_forward {
 #if defined(__CUDA_ARCH__)
     using tile = attention_tile<T, Width>;
     using fragments = attention_fragments<T>;
-    constexpr int tiles = others / 8, columns = Width / 8, steps = Width / fragments::depth;
+    constexpr int steps = Width / fragments::depth;
     constexpr bool keep_queries = M * steps * int{sizeof(typename fragments::left)} <= 32 * 4;
     int const lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
     tile const q_tile{shared_address(shared)}, k_tile{q_tile.base + queries_of_block * tile::row_bytes},
@@ -56,9 +57,10 @@ struct attention_forward {
     load(k_tile, k, 0, p.depth);
     commit_copies();
 
-    float out[M][columns][4] = {}, most[M][2], sum[M][2] = {};
+    float out[M][columns][4] = {};
+    row_sums sums;
 #pragma unroll
-    for (int m = 0; m < M; ++m) most[m][0] = most[m][1] = -INFINITY;
+    for (int m = 0; m < M; ++m) sums.most[m][0] = sums.most[m][1] = -INFINITY;
     int const row = warp * 16 * M;  // of the tile
     typename fragments::left kept[keep_queries ? M : 1][keep_queries ? steps : 1];
 
@@ -97,65 +99,84 @@ struct attention_forward {
       commit_copies();
 
       std::int64_t const key = std::int64_t{i} * others;
-      // Row r of the tile sees the columns below keys_left and below `before` + r.
       int const keys_left = static_cast<int>(min(p.keys - key, std::int64_t{others})),
                 before = p.causal ? static_cast<int>(first - key) + 1 : others;
-      bool const partly = keys_left < others || before + row < others;
-#pragma unroll
-      for (int m = 0; m < M; ++m)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          // How many of the columns the row sees.
-          int const of_tile = row + 16 * m + lane / 4 + 8 * half, visible = min(keys_left, before + of_tile);
-          float& top = most[m][half];
-          float now = top;
-#pragma unroll
-          for (int n = 0; n < tiles; ++n)
-#pragma unroll
-            for (int j = 0; j < 2; ++j) {
-              float& x = s[m][n][2 * half + j];
-              x *= p.scale_log2;
-              if (partly && 8 * n + 2 * (lane % 4) + j >= visible) x = -INFINITY;
-              now = fmaxf(now, x);
-            }
-          now = over_quad(now, [](float x, float z) { return fmaxf(x, z); });
-          float const correction = exp2_of(top - now);
-          float part = 0;
-#pragma unroll
-          for (int n = 0; n < tiles; ++n)
-#pragma unroll
-            for (int j = 0; j < 2; ++j) {
-              float& x = s[m][n][2 * half + j];
-              x = exp2_of(x - now);
-              part += x;
-            }
-          sum[m][half] = sum[m][half] * correction + part;
-          top = now;
-#pragma unroll
-          for (int n = 0; n < columns; ++n) {
-            out[m][n][2 * half] *= correction;
-            out[m][n][2 * half + 1] *= correction;
-          }
-        }
+      weigh(s, out, sums, row, keys_left, before, lane);
       add_products_of_sums(out, s, v_tile, 0, lane);
     }
 
+    store(out, sums, b, h, first + row, lane);
+#endif
+  }
+#endif
+ private:
+#if defined(__CUDACC__)
+  /// Of each row: the largest score so far, and the sum of exp2(score - most).
+  struct row_sums {
+    float most[M][2], sum[M][2] = {};
+  };
+#if defined(__CUDA_ARCH__)
+  /// Scores become weights by the running maximum, and `out` what it is for that maximum. Row r of the tile sees the
+  /// columns below keys_left and below `before` + r.
+  __device__ __forceinline__ void weigh(float (&s)[M][tiles][4], float (&out)[M][columns][4], row_sums& sums, int row,
+                                        int keys_left, int before, int lane) const {
+    bool const partly = keys_left < others || before + row < others;
 #pragma unroll
     for (int m = 0; m < M; ++m)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        float const total = over_quad(sum[m][half], [](float x, float z) { return x + z; }), inverse = 1 / total;
-        std::int64_t const query = first + row + 16 * m + lane / 4 + 8 * half;
+        // How many of the columns the row sees.
+        int const of_tile = row + 16 * m + lane / 4 + 8 * half, visible = min(keys_left, before + of_tile);
+        float& top = sums.most[m][half];
+        float now = top;
+#pragma unroll
+        for (int n = 0; n < tiles; ++n)
+#pragma unroll
+          for (int j = 0; j < 2; ++j) {
+            float& x = s[m][n][2 * half + j];
+            x *= p.scale_log2;
+            if (partly && 8 * n + 2 * (lane % 4) + j >= visible) x = -INFINITY;
+            now = fmaxf(now, x);
+          }
+        now = over_quad(now, [](float x, float z) { return fmaxf(x, z); });
+        float const correction = exp2_of(top - now);
+        float part = 0;
+#pragma unroll
+        for (int n = 0; n < tiles; ++n)
+#pragma unroll
+          for (int j = 0; j < 2; ++j) {
+            float& x = s[m][n][2 * half + j];
+            x = exp2_of(x - now);
+            part += x;
+          }
+        sums.sum[m][half] = sums.sum[m][half] * correction + part;
+        top = now;
+#pragma unroll
+        for (int n = 0; n < columns; ++n) {
+          out[m][n][2 * half] *= correction;
+          out[m][n][2 * half + 1] *= correction;
+        }
+      }
+  }
+  /// The rows from query `first` on, divided by their sums.
+  __device__ __forceinline__ void store(float const (&out)[M][columns][4], row_sums const& sums, std::int64_t b,
+                                        std::int64_t h, std::int64_t first, int lane) const {
+#pragma unroll
+    for (int m = 0; m < M; ++m)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float const total = over_quad(sums.sum[m][half], [](float x, float z) { return x + z; }), inverse = 1 / total;
+        std::int64_t const query = first + 16 * m + lane / 4 + 8 * half;
         if (query >= p.queries) continue;
         T* const to = y.at(b, h, query);
 #pragma unroll
         for (int n = 0; n < columns; ++n)
           store_two(to, 8 * n + 2 * (lane % 4), static_cast<int>(p.value_depth), out[m][n][2 * half] * inverse,
                     out[m][n][2 * half + 1] * inverse, y.pairs);
-        if (lse.data && lane % 4 == 0) *lse.at(b, h, query) = most[m][half] * 0.693147180559945309f + logf(total);
+        if (lse.data && lane % 4 == 0) *lse.at(b, h, query) = sums.most[m][half] * 0.693147180559945309f + logf(total);
       }
-#endif
   }
+#endif
 #endif
 };
 
