@@ -11,7 +11,7 @@
 #include <vector>
 
 // The storages that are in memory at the peak and read again after it: a view, walked one element a draw.
-inline auto idle_at_peak(neap::candidate const& c) {
+auto idle_at_peak(neap::candidate const& c) {
   return ranges::views::iota(std::uint32_t{0}, static_cast<std::uint32_t>(c.graph.storage_count())) |
          ranges::views::transform([](std::uint32_t i) { return neap::storage_id{i}; }) |
          ranges::views::filter([&c](neap::storage_id s) {
@@ -22,7 +22,7 @@ inline auto idle_at_peak(neap::candidate const& c) {
 }
 
 // The last position before `end` at which an op makes or reads the storage.
-inline std::uint32_t last_touch(neap::candidate const& c, neap::storage_id s, std::uint32_t end) {
+std::uint32_t last_touch(neap::candidate const& c, neap::storage_id s, std::uint32_t end) {
   for (std::uint32_t i = end; i-- > c.result.live[s].first;)
     for (auto v : c.graph.inputs(c.order[i]))
       if (c.graph.storage(v) == s) return i;

@@ -62,6 +62,11 @@ void run(Backend&, wave_grad const&, kernel_arguments const& a) {
     a.out[0].as<float>()[i] = a.in[0].as<float>()[i] * std::cos(a.in[1].as<float>()[i]);
 }
 
+struct plain_backend {
+  static constexpr std::string_view name = "plain";
+  using operators = operator_set<op::opaque, op::store, op::load, op::wait, wave>;
+};
+
 /// w *= 2 in place, by a kernel for dense memory.
 struct twice {
   static constexpr std::string_view name = "twice";
@@ -225,6 +230,26 @@ TEST_CASE("an operator that speaks of inputs, outputs and axes that it has not i
   gradients(mistake::gradient_output, "mistaken #0: its gradient rule speaks of output 2, which it has not");
   gradients(mistake::unreached,
             "mistaken #0: its gradient rule gives add a value that is not there: grad(j) is nothing");
+}
+
+TEST_CASE("a backend of one's own runs the operators of its set, and refuses others by name") {
+  user::plain_backend backend;
+  alignas(64) float numbers[3] = {0.5f, -1, 2};
+  auto const plan_of = [&](auto const& op) {
+    graph_editor e{operator_table()};
+    auto const x = e.add_source(role::input, {dtype::f32, {3}});
+    e.keep(e.add(op, {x})[0], role::output);
+    return plan_in_order(std::move(e).finish());
+  };
+  auto const p = plan_of(user::wave{});
+  source_binding const bound{p.graph.sources()[0], numbers};
+  executable<user::plain_backend> run(p, {&bound, 1}, backend);
+  run();
+  auto const* const y = run.value(run.planned().graph.kept()[0]).as<float>();
+  for (int i = 0; i < 3; ++i) CHECK(y[i] == std::sin(numbers[i]));
+  CHECK(neap::testing::message_of([&] {
+          executable<user::plain_backend>(plan_of(op::relu{}), {&bound, 1}, backend);
+        }) == "executable: relu has no kernel on the backend plain");
 }
 
 TEST_CASE("two operators of one name in a graph are told") {

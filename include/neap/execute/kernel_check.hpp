@@ -51,7 +51,7 @@ template <class Backend, class... Op>
 kernel_function<Backend> kernel_among(operator_facets const& f, type_list<Op...>) {
   static_assert((kernel_check<Backend, Op>::ok && ...));
   kernel_function<Backend> found = nullptr;
-  ((&facets_of<Op> == &f ? (found = kernel_or_null<Backend, Op>(), true) : false) || ...);
+  (void)((&facets_of<Op> == &f && (found = kernel_or_null<Backend, Op>(), true)) || ...);
   return found;
 }
 

@@ -16,7 +16,6 @@ namespace neap { inline namespace v0 { namespace detail {
 template <class T, int Width, bool OfKeys>
 struct attention_backward {
   using cut = attention_cut<T, Width>;
-  using tile = attention_tile<T, Width>;
   static constexpr int M = cut::backward_mma_rows, threads = 32 * cut::backward_warps,
                        own_rows = 16 * M * cut::backward_warps, others = cut::backward_others,
                        stages = cut::backward_stages;
@@ -36,6 +35,7 @@ struct attention_backward {
   std::int64_t blocks() const { return p.batch * (OfKeys ? p.key_heads : p.heads) * tiles_of_head() * parts; }
 
 #if defined(__CUDACC__)
+  using tile = attention_tile<T, Width>;
   __device__ void operator()(unsigned char* shared) const {
 #if defined(__CUDA_ARCH__)
     constexpr int other_bytes = others * tile::row_bytes;

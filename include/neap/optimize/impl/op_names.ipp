@@ -5,9 +5,7 @@
 
 #include <neap/core/separate_compilation.hpp>
 
-namespace neap { inline namespace v0 {
-
-namespace detail {
+namespace neap { inline namespace v0 { namespace detail {
 
 NEAP_FUNC std::string name_of_operator(op_graph const& g, op_id o) {
   if (auto const* x = g.as<op::opaque>(o)) return std::string(g.text(x->target));
