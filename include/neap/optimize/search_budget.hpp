@@ -7,6 +7,7 @@
 #include <neap/optimize/search_options.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -30,10 +31,16 @@ class search_budget {
 
   /// Whether a limit of the user's ends the search, if the answer is to have so many ops. Any thread may call it.
   bool is_over(std::size_t judged, std::size_t ops) const {
-    return judged >= iterations_ || options_.stop.stop_requested() || !has_time_for(ops);
+    return judged >= iterations_ || is_stopped() || !has_time_for(ops);
   }
   /// Whether an answer of so many ops could still be dealt with.
-  bool has_time_for(std::size_t ops) const { return seconds_left(ops) > 0; }
+  bool has_time_for(std::size_t ops) const {
+    if (seconds_left(ops) > 0) return true;
+    cut_.store(true, std::memory_order_relaxed);
+    return false;
+  }
+  /// Whether a stop or the clock has changed what the search does.
+  bool is_cut() const { return cut_.load(std::memory_order_relaxed); }
   double seconds_left(std::size_t ops) const {
     return options_.time.limit.count() - kept_back_ * static_cast<double>(ops) - elapsed();
   }
@@ -78,6 +85,11 @@ class search_budget {
   void end_sub_budget() { has_sub_budget_ = false, skipped_ = 0, from_ = 0, to_ = 1; }
 
  private:
+  bool is_stopped() const {
+    if (!options_.stop.stop_requested()) return false;
+    cut_.store(true, std::memory_order_relaxed);
+    return true;
+  }
   using clock = std::chrono::steady_clock;
   static constexpr double least_share = 1e-6;  // of an epoch: what is smaller counts as 0
 
@@ -87,6 +99,7 @@ class search_budget {
     return in_nanoseconds(from_ + (to_ - from_) * part) - skipped_ - spent();
   }
 
+  mutable std::atomic<bool> cut_ = false;
   search_options const& options_;
   std::size_t iterations_;
   clock::time_point begin_;

@@ -126,9 +126,10 @@ struct search_outcome {
   std::vector<search_step> steps;        // from the original to the best
   std::vector<plan_cost> front;          // of all evaluated those that none beats but by rounding; of rising peak
   std::size_t candidates = 0;            // evaluated
-  std::vector<std::uint64_t> trail;  // a hash of all candidates so far, in order, after 1, 2, 4, 8... of them: that of
-                                     // a shorter search begins that of a longer one
-  double seconds = 0;                // taken by the search
+  std::vector<std::uint64_t>
+      trail;           // a hash of all candidates so far, in order, after 1, 2, 4, 8... of them, until the
+                       // clock ends the search: that of a shorter search begins that of a longer one
+  double seconds = 0;  // taken by the search
   search_profile profile;
   std::vector<stage_record> stages;  // each run of a stage, in the order in which they ended
 

@@ -27,7 +27,7 @@ class search_record {
   void count(plan_cost what) {
     trail_ = scramble(
         trail_ ^ scramble(static_cast<std::uint64_t>(what.peak_bytes) ^ std::bit_cast<std::uint64_t>(what.latency)));
-    if (std::has_single_bit(++out_.candidates)) out_.trail.push_back(trail_);
+    if (std::has_single_bit(++out_.candidates) && !budget_.is_cut()) out_.trail.push_back(trail_);
     front_.add(what);
     if (options_.progress && options_.progress_every > 0 && !out_.history.empty() && budget_.elapsed() >= report_at_)
       report(standing(last_best(), out_.history.back().fits));

@@ -1,4 +1,4 @@
-// expect: neap: this is no scheduler of this graph: it lacks  neap::schedule operator()(G const&) const
+// expect: neap: this is no scheduler of this graph: it lacks  neap::schedule operator()(neap::graph const&) const
 #include <neap/ir/standard_operators.hpp>
 #include <neap/report/planner_benchmark.hpp>
 
