@@ -50,7 +50,9 @@ NEAP_FUNC op_graph& op_graph::operator=(op_graph&& other) noexcept {
 NEAP_FUNC op_graph::~op_graph() = default;
 
 NEAP_FUNC void op_graph::begin_edit() {
-  if (t_.use_count() != 1) t_ = std::make_shared<detail::graph_tables>(*t_);
+  // Where another thread has just dropped the last other copy, what it read comes before what is written here.
+  if (t_.use_count() == 1) std::shared_ptr<detail::graph_tables>(t_).reset();
+  else t_ = std::make_shared<detail::graph_tables>(*t_);
   t_->in_edit = true;
 }
 
