@@ -7,6 +7,7 @@
 #include <neap/optimize/objective.hpp>
 #include <neap/optimize/search_policy.hpp>
 #include <neap/optimize/search_profile.hpp>
+#include <neap/optimize/search_state.hpp>
 
 #include <algorithm>
 #include <chrono>

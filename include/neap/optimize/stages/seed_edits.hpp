@@ -3,6 +3,7 @@
 
 #include <neap/ir/operators/movement.hpp>
 #include <neap/mutate/mutator.hpp>
+#include <neap/optimize/search_state.hpp>
 #include <neap/plan/candidate.hpp>
 #include <neap/schedule/refine.hpp>
 #include <neap/simulate/flow_facts.hpp>

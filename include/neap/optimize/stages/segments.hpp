@@ -2,6 +2,7 @@
 #pragma once
 
 #include <neap/optimize/search_budget.hpp>
+#include <neap/optimize/search_state.hpp>
 #include <neap/optimize/segment_seeds.hpp>
 
 #include <algorithm>

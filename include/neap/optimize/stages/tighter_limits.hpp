@@ -2,6 +2,7 @@
 #pragma once
 
 #include <neap/optimize/objective.hpp>
+#include <neap/optimize/search_state.hpp>
 
 #include <algorithm>
 #include <cstdint>
