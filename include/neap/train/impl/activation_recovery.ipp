@@ -4,6 +4,7 @@
 #include <neap/train/activation_recovery.hpp>
 
 #include <neap/core/separate_compilation.hpp>
+#include <neap/ir/standard_operators.hpp>
 
 namespace neap { inline namespace v0 { namespace detail {
 

@@ -5,6 +5,7 @@
 
 #include <neap/backend/gemm.hpp>
 #include <neap/core/separate_compilation.hpp>
+#include <neap/ir/standard_operators.hpp>
 
 namespace neap { inline namespace v0 {
 namespace detail {
