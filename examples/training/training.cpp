@@ -117,11 +117,10 @@ planned_step plan_step(options const& o, graph const& program, any_cost const& c
   for (auto v : program.sources())
     if (program.role(v) == role::weight) p.weights += program.bytes(program.storage(v));
 
-  using moves = any_mutator;
-  moves const recompute(rematerialize{} | truncate(32));
-  moves const all(chain(rematerialize{} | truncate(32), neap::swap{link.bytes_per_second} | truncate(4)));
+  any_mutator const recompute(rematerialize{} | truncate(32));
+  any_mutator const all(chain(rematerialize{} | truncate(32), neap::swap{link.bytes_per_second} | truncate(4)));
   time_budget const budget(std::chrono::seconds(o.search_seconds));
-  auto const search = [&](moves const& m) { return optimize(program, m, memory_limit{p.limit}, cost, budget); };
+  auto const search = [&](any_mutator const& m) { return optimize(program, m, memory_limit{p.limit}, cost, budget); };
   p.found = search(link.takes_compute_time ? recompute : all);
   if (!p.found.fits && link.takes_compute_time) p.found = search(all);
   if (auto const verdict = verify_plan(program, p.found.placed); !verdict.ok())

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <neap/core/byte_block.hpp>
-#include <neap/core/is_instance.hpp>
 #include <neap/execute/executable.hpp>
 #include <neap/execute/plan_like.hpp>
 #include <neap/model/functions/movement.hpp>

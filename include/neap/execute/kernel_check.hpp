@@ -36,7 +36,8 @@ struct kernel_check {
   static constexpr bool ok = true;
 };
 
-/// The operators that a backend of one's own has kernels of: those of its set  Backend::operators.
+/// The operators that a backend of one's own has kernels of: those of its set  Backend::operators, the standard ones if it
+/// names none.
 template <class Backend>
 struct operators_on {
   using list = standard_operators::list;

@@ -20,9 +20,8 @@ inline std::string op_text(op_graph const& g, op_id o) {
   return std::string(target.empty() ? g.facets(o).name : target) + " " + std::to_string(number);
 }
 /// Of the op alone, whatever the ops before it may do.
-template <class G>
-std::string why_once_itself(G const& g, op_id o) {
-  if (graph_traits<G>::is_recomputable(g, o)) return {};
+inline std::string why_once_itself(op_graph const& g, op_id o) {
+  if (flow::is_recomputable(g, o)) return {};
   for (auto v : g.outputs(o))
     if (g.record(v).alias == alias_kind::update) {
       auto const name = g.name(g.record(g.storage(v)).first);
@@ -42,9 +41,7 @@ std::string why_once_itself(G const& g, op_id o) {
 
 /// Why an op may not run again; empty where it may. An op that overwrites its input needs that input made again: what
 /// stands in the way of that is its reason, too. O(ops that write on the storage).
-template <class G>
-  requires std::derived_from<G, op_graph>
-std::string why_once(G const& g, op_id o) {
+inline std::string why_once(op_graph const& g, op_id o) {
   auto reason = detail::why_once_itself(g, o);
   for (auto at = o; reason.empty();) {
     auto base = nothing<value_id>;

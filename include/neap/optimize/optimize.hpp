@@ -103,8 +103,8 @@ void set_all_options(search_options& to, Option const& o) {
 }  // namespace detail
 
 /// Searches with everything given: a cost model, the order that ratios refer to, other orders to start from, and who
-/// orders mutated graphs (as_mutated{}: each mutation does). Throws neap::error if an order is wrong: `original`, one of `seeds`, a scheduler's or a mutation's; if a cost is no time; and if
-/// no search can run with a number of the policy.
+/// orders mutated graphs (as_mutated{}: each mutation does). Throws neap::error if an order is wrong: `original`, one of
+/// `seeds`, a scheduler's or a mutation's; if a cost is no time; and if no search can run with a number of the policy.
 template <class Moves, class Cost, class Scheduler = as_mutated>
 optimized optimize_from(op_graph const& program, Moves const& moves, Cost const& cost, schedule const& original,
                         std::span<schedule const> seeds, search_options const& options,

@@ -24,15 +24,8 @@ struct with_old_values {
   std::size_t copies = 0;           // 0: the program is empty, the given graph can run as it is
 };
 
-namespace detail {
-
-/// Weights are not copied: a gradient through an old weight is refused elsewhere.
-with_old_values copies_of_old_values(op_graph const& g);
-
-}  // namespace detail
-
 /// The same program in an order that can run, if copies of what buffers were make one possible. O(ops + edges) where
-/// the program can run as it is.
+/// the program can run as it is. Weights are not copied: a gradient through an old weight is refused elsewhere.
 with_old_values keep_old_values(op_graph const& g);
 
 }}  // namespace neap::v0

@@ -58,7 +58,7 @@ inline verification verify_plan(op_graph const& original, plan const& p, bytes_t
 }
 /// The same, with `seconds_of(graph, op)` saying how long each op of the plan takes.
 template <class Durations>
-  requires std::derived_from<op_graph, op_graph> && std::invocable<Durations const&, op_graph const&, op_id>
+  requires std::invocable<Durations const&, op_graph const&, op_id>
 verification verify_plan(op_graph const& original, plan const& p, Durations const& seconds_of,
                          bytes_t limit = INT64_MAX, hash_key secret = hash_key::drawn()) {
   std::vector<seconds_t> seconds;

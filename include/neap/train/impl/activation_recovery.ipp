@@ -149,8 +149,7 @@ NEAP_FUNC void activation_recoverer::write_op(program_copy& copy, op_id o) {
 NEAP_FUNC with_recovered_activations recover_activations(op_graph const& g, value_id loss) {
   detail::activation_recoverer r(g, loss);
   for (auto o : g.ops()) detail::match_results(r, o, standard_operators::list{});
-  auto made = r.write();
-  return {std::move(made.program), std::move(made.value), made.count};
+  return r.write();
 }
 
 }}  // namespace neap::v0

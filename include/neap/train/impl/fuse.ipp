@@ -415,8 +415,7 @@ NEAP_FUNC bool fuser::is_next(op_id p, op_id o) const {
 NEAP_FUNC fused_graph fused_by(op_graph const& g, fuse_options options, std::span<std::vector<op_id> const> like) {
   fuser f(g, facets_of<op::fused>);
   f.find(options, like);
-  auto made = f.write();
-  return {std::move(made.program), std::move(made.value), std::move(made.groups)};
+  return f.write();
 }
 
 }}}  // namespace neap::v0::detail

@@ -110,8 +110,7 @@ NEAP_FUNC void update_fuser::put(program_copy& copy, op_id o, op_id product, ope
 NEAP_FUNC fused_updates fuse_updates(op_graph const& g, std::span<op_id const>* chosen) {
   detail::update_fuser f(g, chosen);
   for (auto o : g.ops()) detail::match_updates(f, o, standard_operators::list{});
-  auto made = f.write();
-  return {std::move(made.program), std::move(made.value), std::move(made.fused)};
+  return f.write();
 }
 
 }}  // namespace neap::v0

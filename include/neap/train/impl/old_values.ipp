@@ -62,11 +62,13 @@ NEAP_FUNC value_id copy_for(old_read const& read, op_graph const& g, program_cop
   return to.edit.add(op::copy{}, {whole})[0];
 }
 
-NEAP_FUNC with_old_values copies_of_old_values(op_graph const& g) {
+}  // namespace detail
+
+NEAP_FUNC with_old_values keep_old_values(op_graph const& g) {
   with_old_values made;
-  auto reads = old_reads_of(g);
+  auto reads = detail::old_reads_of(g);
   if (reads.empty()) return made;
-  program_copy to(g);
+  detail::program_copy to(g);
   for (auto o : g.ops()) {
     for (std::size_t i = 0; i < reads.size(); ++i) {
       auto& read = reads[i];
@@ -74,28 +76,22 @@ NEAP_FUNC with_old_values copies_of_old_values(op_graph const& g) {
       for (std::size_t k = 0; k < i; ++k)  // one copy for all
         if (reads[k].update == o && reads[k].storage == read.storage) read.copy = reads[k].copy;
       if (read.copy != nothing<value_id>) continue;
-      read.copy = copy_for(read, g, to);
+      read.copy = detail::copy_for(read, g, to);
       ++made.copies;
     }
     std::vector<value_id> in;
     for (auto v : g.inputs(o)) {
-      auto const read =
-          std::find_if(reads.begin(), reads.end(), [&](old_read const& r) { return r.reader == o && r.is_of(g, v); });
-      in.push_back(read == reads.end() ? to.value[v]
-                                       : seen_as(g.layout(v), read->copy, to.edit.layout_of(read->copy), to.edit));
+      auto const read = std::find_if(reads.begin(), reads.end(),
+                                     [&](detail::old_read const& r) { return r.reader == o && r.is_of(g, v); });
+      in.push_back(read == reads.end()
+                       ? to.value[v]
+                       : detail::seen_as(g.layout(v), read->copy, to.edit.layout_of(read->copy), to.edit));
     }
     to.put(o, g.view(o), span_of(in));
   }
   made.program = to.finish();
   made.value = std::move(to.value);
   return made;
-}
-
-}  // namespace detail
-NEAP_FUNC with_old_values keep_old_values(op_graph const& g) {
-  auto made = detail::copies_of_old_values(g);
-  if (made.copies == 0) return {};
-  return {std::move(made.program), std::move(made.value), made.copies};
 }
 
 }}  // namespace neap::v0
