@@ -6,8 +6,9 @@
 PYTHON has torch, torchvision, transformers and scipy. Each model is planned by PyTorch with each budget and solver of
 its memory budget. neap then has the measured peak of each of these rows as its limit. One CSV row each: model, backend,
 method, limit, planned_peak, measured_peak (bytes, parameters and inputs counted), saved (bytes between the halves),
-latency (by the costs, beside no recomputation), ms (of the processor, a step: the minimum of --rounds, methods in turn),
-planning_s (processor time of export, search and rewriting), result: ok, what is wrong, or why PyTorch's plan fails.
+latency (by the costs, beside no recomputation), ms (of the processor, a step: the minimum of --rounds, methods in turn,
+two steps each), planning_s (processor time of export, search and rewriting), result: ok, what is wrong, or why
+PyTorch's plan fails.
 Gradients of each row are those of the first, without recomputation: equal, or near under Inductor. Limits hold exactly,
 or within 2 % on a GPU.
 Exit status 0: all rows are ok; 2: there is no torch, or no GPU for it.
@@ -382,6 +383,7 @@ def bench(name, make, options):
         row.latency = g.latency_ratio
     for _ in range(options.rounds):
         for c in cases:
+            c.time()  # takes pages anew that the step of another method gave back
             c.time()
     for c in cases:
         c.row.ms = 1e3 * c.least

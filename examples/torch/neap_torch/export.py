@@ -16,12 +16,13 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from .costs import Costs, flops_of
 from .errors import NotPlannable
 from .nodes import bytes_of, is_tensor, size_hint
-from .scratch import NUMBERS, scratch_of
+from .scratch import NUMBERS, is_convolution, lies_channels_last, scratch_of
 from .torch_private import is_sym_node, placeholder_kind, without_modes
 
 BOUNDARY = "neap.boundary"
 RANDOM_STATE = "neap.random_state"
 ACCUMULATION = "neap.accumulation"
+LAYOUT = "neap.layout"
 _names = {
     torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64",
     torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool",
@@ -122,6 +123,8 @@ class Exporter:
         self.primals = primals
         self.static = {primals[i] for i in static if i < len(primals)}
         self.changing = _mutated_inputs(joint)
+        self.converted: dict[fx.Node, int] = {}  # of weights that Inductor brings into another layout: the copy
+        self.begins_backward = None  # a byte that the boundary makes, for ops that no plan may move before it
         self.tangents = [n for n in placeholders if placeholder_kind(n) == "tangent" and is_tensor(n.meta.get("val"))]
 
     def buffer(self, val: torch.Tensor, kind: str) -> int:
@@ -176,6 +179,7 @@ class Exporter:
     def op(self, node: fx.Node) -> None:
         target = node.target
         read = [n for n in node.all_input_nodes if n in self.id_of]
+        converted = self.converted if is_convolution(target) else {}
         schema = getattr(target, "_schema", None)
         arguments = {StorageWeakRef(n.meta["val"].untyped_storage()): n for n in read if is_tensor(n.meta.get("val"))}
         writes = []
@@ -208,7 +212,7 @@ class Exporter:
         if not is_view:
             for n in read:
                 moved += bytes_of(n.meta["val"])
-        row = {"name": node.name, "op": str(target), "in": [self.id_of[n] for n in read], "out": outs}
+        row = {"name": node.name, "op": str(target), "in": [converted.get(n, self.id_of[n]) for n in read], "out": outs}
         is_random = _is_random(node, self.costs.fused)
         dtype = made[0][1].dtype if made else torch.float32
         flops = 0.0
@@ -229,7 +233,7 @@ class Exporter:
         if stale or _runs_once(node, is_random):
             row["pins"] = ["run_once"]
         if not is_view:
-            scratch, held = scratch_of(node)
+            scratch, held = scratch_of(node, self.costs.fused)
             if held > made_bytes + NUMBERS and own is not None:
                 self.buffers[own]["bytes"] += held - made_bytes  # a result lies in a larger storage
             if scratch:
@@ -239,7 +243,23 @@ class Exporter:
             row["out"] = [*row["out"], self.token()]
         if is_random and "pins" not in row:
             row["in"] = [*row["in"], self.random_state(node, made)]
+        if self.begins_backward is not None and dtype == torch.bool and not self.costs.keeps_masks():
+            row["in"] = [*row["in"], self.begins_backward]
         self.add(row, node, [m[0] for m in made], read, writes, is_random)
+
+    def layouts(self, calls: list) -> None:
+        """Where Inductor fuses, one of its kernels for processors copies weights of convolutions, channels last, before all
+        else. The backward half reads these copies too."""
+        convolutions = [n for n in calls if n.target == torch.ops.aten.convolution.default]
+        weights = [w for w in dict.fromkeys(n.args[1] for n in convolutions) if w in self.id_of]
+        weights = [w for w in weights if w.meta["val"].device.type == "cpu" and not lies_channels_last(w.meta["val"])]
+        if not weights or not self.costs.fused:
+            return
+        self.converted = {n: self.token(bytes_of(n.meta["val"])) for n in weights}
+        moved = 2.0 * sum(bytes_of(n.meta["val"]) for n in weights)
+        row = {"name": LAYOUT, "op": LAYOUT, "in": [self.id_of[n] for n in weights], "out": [*self.converted.values()]}
+        row |= {"latency_us": 1e6 * self.costs.seconds_of_copy(moved), "pins": ["run_once"]}
+        self.add(row, LAYOUT, [], [])
 
     def random_state(self, node: fx.Node, made: list) -> int:
         """The state of a generator before an op draws: kept until the last copy of the op has drawn the same numbers."""
@@ -273,6 +293,9 @@ class Exporter:
             if "run_once" in row.get("pins", ()):
                 row["out"] = [*row["out"], self.token()]
                 read.append(row["out"][-1])
+        if not self.costs.keeps_masks():
+            self.begins_backward = self.token()
+            outs.append(self.begins_backward)
         row = {"name": BOUNDARY, "op": BOUNDARY, "in": read, "out": outs, "latency_us": 0, "pins": ["run_once"]}
         self.add(row, None, list(self.tangents), [])
 
@@ -307,6 +330,7 @@ class Exporter:
         if any(n.op in ("call_module", "call_method") for n in nodes):
             raise NotPlannable("the graph calls a module")
         forward = _forward_nodes(calls, self.forward_outputs, self.tangents, self.costs.fused)
+        self.layouts(calls)
         for n in calls:
             if n in forward:
                 self.op(n)

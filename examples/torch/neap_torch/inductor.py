@@ -7,7 +7,6 @@ the plan is corrected where the estimate misses the limit, twice at most.
 from __future__ import annotations
 
 import contextlib
-import copy
 import heapq
 
 from torch import fx
@@ -19,8 +18,10 @@ from .torch_private import (
     CustomSchedulerPass,
     Scheduled,
     compile_fx,
+    copied,
     lowered_graph,
     planned_options,
+    report_strides_of_results,
     schedule_fx,
     scheduled,
 )
@@ -51,6 +52,7 @@ class Order(CustomSchedulerPass):
         peak, given = estimate(ordered), estimate(nodes)
         self.peaks["backward" if graph.is_backward else "forward"] = min(peak, given)
         if self.is_trial:
+            report_strides_of_results()
             raise Scheduled
         return ordered if peak <= given else nodes
 
@@ -108,7 +110,7 @@ def inductor_backend(settings: Settings):
         """The report of a plan within a limit; None where the graph was not planned."""
         order, known = Order(settings, is_trial=True), len(settings.graphs)
         with _with(settings, limit):
-            schedule_fx(_copied(module), inputs, planned_options(Partitioner(settings), order))
+            schedule_fx(copied(module), inputs, planned_options(Partitioner(settings), order))
         if len(settings.graphs) == known:
             return None
         report = settings.graphs.pop()
@@ -151,7 +153,7 @@ def inductor_backend(settings: Settings):
             warn_of_fallback(why)
             return compile_fx(module, inputs, {})
         with _with(settings, limit):
-            compiled = compile_fx(_copied(module), inputs, planned_options(Partitioner(settings), Order(settings)))
+            compiled = compile_fx(copied(module), inputs, planned_options(Partitioner(settings), Order(settings)))
         settings.graphs[-1] = report
         return compiled
 
@@ -168,10 +170,3 @@ def _corrected(report, limit: int, part: float) -> int:
     ratio = (part * report.limit_bytes - report.resident_bytes) / (report.estimated_bytes - report.resident_bytes)
     corrected = report.resident_bytes + int(ratio * (limit - report.resident_bytes))
     return max(1, min(corrected, report.original_peak_bytes))
-
-
-def _copied(module: fx.GraphModule) -> fx.GraphModule:
-    """Another graph over the same tensors: Inductor changes what it compiles."""
-    same = fx.GraphModule(module, copy.deepcopy(module.graph))
-    same.meta = dict(module.meta)
-    return same

@@ -114,9 +114,16 @@ def _buffers_of(rewriter, exporter, nodes) -> set:
 
 def _storages(rewriter, exporter) -> dict:
     tensor_of = {new: exporter.id_of[old] for old, new in rewriter.env.items() if old in exporter.id_of}
-    of_name = {n.name: exporter.tensors[tensor_of[n]]["buf"] for n in rewriter.saved if n in tensor_of}
-    temporary = {name: exporter.buffers[b]["kind"] == "temp" for name, b in of_name.items()}
-    return {name: (b, exporter.buffers[b]["bytes"] if temporary[name] else 0) for name, b in of_name.items()}
+    tensor_of_name = {n.name: tensor_of[n] for n in rewriter.saved if n in tensor_of}
+    of_name = {name: exporter.tensors[tensor]["buf"] for name, tensor in tensor_of_name.items()}
+    return {
+        name: (
+            b,
+            exporter.buffers[b]["bytes"],
+            None if exporter.buffers[b]["kind"] == "temp" else tuple(exporter.tensors[tensor_of_name[name]]["stride"]),
+        )
+        for name, b in of_name.items()
+    }
 
 
 def _beside_backward(exporter, rewriter, saved) -> int:

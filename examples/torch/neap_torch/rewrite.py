@@ -10,7 +10,7 @@ import torch
 from torch import fx
 
 from .errors import NotPlannable
-from .export import Exported, is_batch_norm, is_sym_only, random_state_of
+from .export import LAYOUT, Exported, is_batch_norm, is_sym_only, random_state_of
 from .nodes import is_tensor, tensors_of
 from .planner import Plan
 from .torch_private import (
@@ -156,6 +156,8 @@ class Rewriter:
                 self.boundary(made)
             elif isinstance(self.exported.rows[row], fx.Node):
                 self.run(row, read, made)
+            elif self.exported.rows[row] == LAYOUT:  # Inductor makes these copies
+                self.at.update({copy: self.at[weight] for copy, weight in zip(made, read)})
         kept = {}
         if len(self.plan.outputs) != len(self.exported.graph["outputs"]):
             raise NotPlannable(

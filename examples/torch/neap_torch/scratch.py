@@ -26,6 +26,7 @@ _DENSE = {
     _aten.slice_backward, _aten.sum, _aten.zeros, _aten.zeros_like, _aten.constant_pad_nd, _aten.native_layer_norm,
     _aten.select_backward, _aten.stack, _aten.index_select, _aten.copy, _aten.scalar_tensor,
 }  # fmt: skip
+_CONVOLUTIONS = {_aten.convolution, _aten.convolution_backward}
 _PRODUCTS = {_aten.mm, _aten.addmm, _aten.bmm, _aten.baddbmm}
 # Each thread has a block of scores, whatever batch and heads: of large ones, one of each is tried.
 _BY_THREAD = {
@@ -63,6 +64,15 @@ class Like:
         by_columns = (down == 1 or rows == 1) and right >= max(rows, 1)
         return by_rows or by_columns
 
+    def channels_last(self) -> Like:
+        if len(self.shape) < 4:
+            return self
+        strides, expected = [0] * len(self.shape), 1
+        for axis in (1, *range(len(self.shape) - 1, 1, -1), 0):
+            strides[axis] = expected
+            expected *= self.shape[axis]
+        return replace(self, strides=tuple(strides))
+
     def made(self) -> torch.Tensor:
         return torch.empty_strided(self.shape, self.strides, dtype=self.dtype, device=self.device).zero_()
 
@@ -73,15 +83,27 @@ def _like(a):
     return size_hint(a) if isinstance(a, torch.SymInt) else a
 
 
-def scratch_of(node: torch.fx.Node) -> tuple:
+def is_convolution(target) -> bool:
+    return getattr(target, "overloadpacket", None) in _CONVOLUTIONS
+
+
+def lies_channels_last(tensor: torch.Tensor) -> bool:
+    lies = _like(tensor)
+    return all(n == 1 or a == b for n, a, b in zip(lies.shape, lies.strides, lies.channels_last().strides))
+
+
+def scratch_of(node: torch.fx.Node, is_fused: bool = False) -> tuple:
     """Bytes while it runs, and bytes of its results, 0 where these are as torch says. Both are 0 where the op cannot be
-    tried: one of a user's own, one with effects, or one that refuses made-up numbers."""
+    tried: one of a user's own, one with effects, or one that refuses made-up numbers. Where Inductor fuses, convolutions
+    of processors read and write channels last, whatever the graph says."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or target.namespace not in ("aten", "prims", "torchvision"):
         return _NOTHING
     if target._schema.is_mutable:
         return _NOTHING
     said = tree_map(_like, values_of((node.args, node.kwargs)))
+    if is_fused and is_convolution(target):
+        said = tree_map(lambda a: a.channels_last() if isinstance(a, Like) and a.device.type == "cpu" else a, said)
     tensors = [a for a in tree_flatten(said)[0] if isinstance(a, Like)]
     if torch.Tag.pointwise in target.tags and not any(
         _known_of(target, _small(said, mixed))[0] for mixed in (False, True)

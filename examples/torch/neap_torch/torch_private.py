@@ -1,7 +1,9 @@
 """All that neap_torch uses of torch which torch does not promise to keep. tests/test_private.py names what has changed."""
 
+import copy
 import itertools
 
+from torch import fx
 from torch._C._autograd import _disable_profiler_legacy, _enable_profiler_legacy
 from torch._C._profiler import ProfilerConfig, ProfilerState, _ExperimentalConfig
 from torch._dynamo.backends.common import aot_autograd
@@ -41,6 +43,7 @@ __all__ = [
     "boxed_nop",
     "captures_cuda_graphs",
     "compile_fx",
+    "copied",
     "default_partition",
     "extract_forward_and_backward",
     "flop_registry",
@@ -53,6 +56,7 @@ __all__ = [
     "min_cut_rematerialization_partition",
     "placeholder_kind",
     "planned_options",
+    "report_strides_of_results",
     "run_and_save_rng_state",
     "run_with_rng_state",
     "schedule_fx",
@@ -119,6 +123,31 @@ def schedule_fx(module, inputs, config_patches: dict) -> None:
         compiled(module, inputs, inner_compile=inner, config_patches=patches)
 
 
+def copied(module: fx.GraphModule) -> fx.GraphModule:
+    """Another graph over the same tensors: Inductor changes what it compiles. Which inputs are parameters is said by
+    attributes that a copy loses."""
+    same = fx.GraphModule(module, copy.deepcopy(module.graph))
+    same.meta = dict(module.meta)
+    for old, new in [(module, same), *zip(module.graph.nodes, same.graph.nodes)]:
+        for name in ("_param_name_to_source", "_dynamo_source"):
+            if hasattr(old, name):
+                setattr(new, name, getattr(old, name))
+    return same
+
+
+def report_strides_of_results() -> None:
+    """In place of the code of a forward half: the backward half begins with what is saved as it lies."""
+    from torch._guards import TracingContext
+
+    context, graph = TracingContext.try_get(), lowered_graph()
+    if context is None or context.output_strides != [] or graph.is_backward:
+        return
+    for out in graph.graph_outputs:
+        strides = out.maybe_get_stride() if hasattr(out, "maybe_get_stride") else None
+        is_known = strides is not None and not any(getattr(n, "free_symbols", ()) for n in strides)
+        context.output_strides.append(tuple(int(n) for n in strides) if is_known else None)
+
+
 def lowered_graph():
     """The graph that Inductor lowers now: name (of a branch), is_backward, module."""
     from torch._inductor.virtualized import V
@@ -129,7 +158,8 @@ def lowered_graph():
 def scheduled(nodes: list, storage_of: dict, scratch: dict) -> tuple:
     """Of kernels of Inductor's scheduler: for each, those before it; and a function from an order of them to the peak in
     bytes, parameters and inputs apart, by Inductor's account of what lives when. `storage_of`: of tensors that are saved,
-    a key of the storage that they lie in, and its bytes: 0 of a parameter's. `scratch`: bytes that ops, by name, allocate
+    a key of the storage that they lie in, its bytes, and strides of a parameter or input, which takes no memory here but
+    where other strides arrive: then a copy in another layout was saved. `scratch`: bytes that ops, by name, allocate
     besides their results where another library is called for them."""
     from torch._inductor import memory
     from torch._inductor.ir import MultiOutput
@@ -141,19 +171,32 @@ def scheduled(nodes: list, storage_of: dict, scratch: dict) -> tuple:
         nodes, scheduler.name_to_buf, scheduler.name_to_fused_node, OrderedSet(graph.graph_inputs), results
     )
     before = {n: list(n.mpi_node.pred_nodes) for n in nodes}
+    inputs = graph.graph_inputs
+    is_resident = {n: of[2] is not None and not _lies_otherwise(inputs.get(n), of[2]) for n, of in storage_of.items()}
 
     def peak(order: list) -> int:
         change = [0] * (len(order) + 1)
-        ends: dict = {}  # of storages of saved tensors
+        ends: dict = {}  # of storages of saved tensors, with their bytes
+
+        def keep(name: str, end: int) -> None:
+            if not is_resident[name]:
+                storage, size, _ = storage_of[name]
+                extent = _bytes_of_input(inputs[name]) if name in inputs else size
+                kept = (storage, size) if extent <= size else (name, extent)  # a view that was written out
+                ends[kept] = max(ends.get(kept, 0), end)
+
         for b in memory.compute_memory_timeline(order, freeable, results)[0]:
             end = len(order) if b.end_step == -1 else b.end_step + 1
             name = b.buffer.get_name()
             if name in freeable and name in storage_of:
-                ends[storage_of[name]] = max(ends.get(storage_of[name], 0), end)
+                keep(name, end)
             else:
                 change[b.start_step] += b.size_alloc
                 change[end] -= b.size_free
         for step, kernel in enumerate(order):
+            for name in {r.name for r in kernel.read_writes.reads} & storage_of.keys():
+                if name not in freeable:  # as Inductor takes parameters to be, by their names
+                    keep(name, step + 1)
             if isinstance(kernel, ExternKernelSchedulerNode) and not isinstance(kernel.node, MultiOutput):
                 size = max((scratch.get(n.name, 0) for n in kernel.node.get_origins()), default=0)
                 change[step] += size
@@ -167,6 +210,23 @@ def scheduled(nodes: list, storage_of: dict, scratch: dict) -> tuple:
         return max(itertools.accumulate(change))
 
     return before, peak
+
+
+def _lies_otherwise(tensor, strides: tuple) -> bool:
+    """Whether an input of a graph, where it is one, has other strides than these, of axes longer than 1."""
+    if tensor is None:
+        return False
+    lies = zip(tensor.get_size(), tensor.get_stride(), strides)
+    return any(size != 1 and not getattr(stride, "free_symbols", ()) and stride != s for size, stride, s in lies)
+
+
+def _bytes_of_input(tensor) -> int:
+    """From the first to the last element of a graph's input; 0 where its sizes are symbols."""
+    lies = [*tensor.get_size(), *tensor.get_stride()]
+    if any(getattr(n, "free_symbols", ()) for n in lies):
+        return 0
+    last = sum((int(size) - 1) * int(stride) for size, stride in zip(tensor.get_size(), tensor.get_stride()))
+    return (1 + last) * tensor.get_dtype().itemsize
 
 
 def _in_place(order: list, scheduler):
@@ -188,8 +248,10 @@ def _in_place(order: list, scheduler):
                     continue
                 uses = [u for u in source.users if not isinstance(u.node, BaseSchedulerNode) or step_of[u.node] >= step]
                 is_last = len(uses) == 1 and uses[0].node is n and uses[0].can_inplace
+                if not is_last or not source.node.should_allocate():  # what allocates nothing may have no type
+                    continue
                 shapes = [(b.node.get_dtype(), b.node.get_layout().storage_size()) for b in (source, written)]
-                if is_last and source.node.should_allocate() and shapes[0] == shapes[1]:
+                if shapes[0] == shapes[1]:
                     taken.add(source)
                     yield step, written.mpi_buffer.size_alloc
                     break

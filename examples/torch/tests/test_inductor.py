@@ -5,6 +5,7 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import neap_torch
+import neap_torch.export
 from neap_torch.fusion import Fusion
 from neap_torch.inductor import in_order
 from neap_torch.measure import peak_of
@@ -77,6 +78,75 @@ def test_limit_and_gradients():
     assert g.recomputed and g.fits
     assert g.resident_bytes < g.estimated_bytes <= g.limit_bytes
     assert peak_of(step, [*model.parameters(), batch]) <= g.estimated_bytes
+
+
+class Images(torch.nn.Module):
+    """Weights that Inductor copies into another layout, and masks of activations."""
+
+    def __init__(self):
+        super().__init__()
+
+        def block(i, o, kernel=3):
+            convolution = torch.nn.Conv2d(i, o, kernel, padding=kernel // 2, bias=False)
+            return torch.nn.Sequential(convolution, torch.nn.BatchNorm2d(o), torch.nn.ReLU(), torch.nn.MaxPool2d(2))
+
+        self.layers = torch.nn.Sequential(block(3, 16), block(16, 64), block(64, 128, 1), block(128, 256))
+
+    def forward(self, x):
+        return self.layers(x).square().mean()
+
+
+class Repeated(torch.nn.Module):
+    """Heads that are read several times: Inductor writes such a view out where it is saved."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(64, 128, bias=False) for _ in range(3))
+
+    def forward(self, x):
+        for layer in self.layers:
+            q, k, v = layer(x).view(-1, 32, 8, 16).transpose(1, 2).split((4, 2, 2), 1)
+            k, v = (h[:, :, None].expand(-1, 2, 2, 32, 16).reshape(-1, 4, 32, 16) for h in (k * k.cos(), v))
+            read = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + read.transpose(1, 2).reshape(-1, 64)
+        return x.square().mean()
+
+
+@pytest.mark.parametrize(
+    "make, batch, limit", [(Images, (16, 3, 32, 32), 0.9), (Images, (16, 3, 32, 32), 0.75), (Repeated, (1024, 64), 0.7)]
+)
+def test_the_estimate_is_the_measured_peak(make, batch, limit):
+    torch.manual_seed(0)
+    model, batch = make(), torch.randn(batch)
+    compiled = neap_torch.compile(model, limit, backend="inductor", on_infeasible="least")
+    compiled(batch).backward()
+    (g,) = compiled.neap_report.graphs
+    for p in model.parameters():
+        p.grad = None
+    measured = peak_of(lambda: compiled(batch).backward(), [*model.parameters(), *model.buffers(), batch])
+    assert measured <= g.estimated_bytes <= 1.01 * measured + 4096
+
+
+def test_no_mask_is_kept_where_it_costs_more_than_its_bytes():
+    graphs = []
+
+    class Exporter(neap_torch.export.Exporter):
+        def export(self, name):
+            graphs.append(super().export(name))
+            return graphs[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("neap_torch.partitioning.Exporter", Exporter)
+        for costs in ("cpu", "h100"):
+            compiled = neap_torch.compile(Images(), 0.75, backend="inductor", costs=costs, on_infeasible="least")
+            compiled(torch.randn(4, 3, 32, 32))
+            torch._dynamo.reset()
+    for exported, is_bound in (graphs[0], True), (graphs[-1], False):
+        rows, tensors = exported.graph["nodes"], exported.graph["tensors"]
+        boundary = next(i for i, row in enumerate(rows) if row["op"] == neap_torch.export.BOUNDARY)
+        masks = [r for r in rows[boundary:] if r["out"] and tensors[r["out"][0]]["dtype"] == "bool"]
+        assert masks
+        assert all(bool(set(r["in"]) & set(rows[boundary]["out"])) == is_bound for r in masks)
 
 
 def test_a_limit_that_no_plan_meets():
