@@ -20,7 +20,6 @@ F sample_functor() {
   else if constexpr (std::is_same_v<F, momentum_step>) return {0.1, 0.9, 0.2, 0.01, true};
   else if constexpr (std::is_same_v<F, lion_step>) return {0.1, 0.9, 0.99, 0.01};
   else if constexpr (std::is_same_v<F, adam_step>) return {0.9, 0.999, 1e-8, 0.02, 0.99, 0.1, 2};
-  else if constexpr (std::is_same_v<F, masked_scale>) return {1.25};
   else if constexpr (std::is_same_v<F, muon_blend>) return {0.95, true};
   else if constexpr (std::is_same_v<F, muon_step>) return {0.99, 0.1};
   else if constexpr (std::is_same_v<F, times_number>) return {0.3};

@@ -43,7 +43,7 @@
   F(op::detail::binary_cross_entropy_function<true>, 3, 1, 0.1, 0.9)                                               \
   F(op::detail::binary_cross_entropy_function<false>, 3, 1, 0, 1)                                                  \
   F(sgd_step, 2, 1, -2, 2) F(momentum_step, 3, 2, -2, 2) F(lion_step, 3, 2, -2, 2) F(adam_step, 4, 3, 0.1, 2)      \
-  F(scale_step, 2, 1, -2, 2) F(masked_scale, 2, 1, -2, 2) F(muon_blend, 2, 2, -2, 2) F(muon_step, 2, 1, -2, 2)     \
+  F(scale_step, 2, 1, -2, 2) F(muon_blend, 2, 2, -2, 2) F(muon_step, 2, 1, -2, 2)                                  \
   F(times_number, 1, 1, -2, 2) F(muon_polynomial, 2, 1, -2, 2) F(op::detail::running_average, 4, 2, 0.1, 2)         \
   F(squared_difference, 2, 1, -2, 2) F(squared_error_slope, 3, 1, -2, 2)
 // clang-format on

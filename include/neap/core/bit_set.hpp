@@ -36,11 +36,6 @@ class bit_set {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] &= o.words_[i];
     return *this;
   }
-  bool intersects(bit_set const& o) const {
-    for (std::size_t i = 0; i < words_.size(); ++i)
-      if (words_[i] & o.words_[i]) return true;
-    return false;
-  }
   /// Calls f with each element, ascending.
   template <class F>
   void for_each(F&& f) const {

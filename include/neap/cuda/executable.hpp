@@ -95,7 +95,6 @@ class executable<cuda_backend> : detail::launch_list<cuda_backend> {
     return plan_.arena_bytes + std::max<bytes_t>(spare_bytes_ - small, 0);
   }
   void share_memory(execution_options& other) const { other.device_memory = memory_of_step_; }
-  std::size_t steps_run() const { return steps_; }
   /// Whether the last step was replayed from a captured graph.
   bool is_captured() const { return captured_ != nullptr; }
 

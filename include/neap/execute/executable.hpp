@@ -142,7 +142,6 @@ class executable : detail::launch_list<Backend> {
   }
   /// Residents are in the host's memory already.
   void sync() {}
-  std::size_t steps_run() const { return steps_; }
   spill_file const* spill() const { return spill_.get(); }
 
  private:

@@ -50,7 +50,6 @@ struct planned_stage {
   std::shared_ptr<void> result;     // its form, without tensors
 
   bool has_graph() const { return run || on_device; }
-  bool ends_without_host() const { return end && !captured.needs_host(); }
   /// Bytes that this stage and those after it need of the arena, where `before` bytes are kept at its end; on a device,
   /// of the memory for what is kept.
   std::size_t needed(bytes_t before = 0) const {

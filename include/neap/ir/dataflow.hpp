@@ -192,85 +192,38 @@ concept has_storages = requires(G const& g, value_id v, storage_id s) {
   { traits_of<G>::bytes(g, s) } -> std::convertible_to<bytes_t>;
 };
 
+#define NEAP_TRAIT_FITS(name, parameters, arguments, signature)                        \
+  static_assert(                                                                       \
+      !requires { &traits::name; } || requires parameters { traits::name arguments; }, \
+      "neap: graph_traits of this graph takes other arguments than  static " signature)
+
 /// An optional trait that is there and cannot be called would be taken for a missing one: it is an error instead.
 template <class G>
 constexpr bool optional_traits_fit() {
   using traits = traits_of<G>;
-  static_assert(
-      !requires { &traits::is_resident; } || requires(G const& g, storage_id s) { traits::is_resident(g, s); },
-      "neap: graph_traits of this graph takes other arguments than  "
-      "static bool is_resident(G const&, neap::storage_id)");
-  static_assert(
-      !requires { &traits::kept; } || requires(G const& g) { traits::kept(g); },
-      "neap: graph_traits of this graph takes other arguments than  "
-      "static auto kept(G const&)");
-  static_assert(
-      !requires { &traits::order_after; } || requires(G const& g, op_id o) { traits::order_after(g, o); },
-      "neap: graph_traits of this graph takes other arguments than  "
-      "static auto order_after(G const&, neap::op_id)");
-  static_assert(
-      !requires { &traits::is_view; } || requires(G const& g, op_id o) { traits::is_view(g, o); },
-      "neap: graph_traits of this graph takes other arguments than  "
-      "static bool is_view(G const&, neap::op_id)");
-  static_assert(
-      !requires { &traits::part; } || requires(G const& g, value_id v) { traits::part(g, v); },
-      "neap: graph_traits of this graph takes other arguments than  "
-      "static std::pair<neap::bytes_t, neap::bytes_t> part(G const&, neap::value_id)");
-  static_assert(
-      !requires { &traits::is_recomputable; } || requires(G const& g, op_id o) { traits::is_recomputable(g, o); },
-      "neap: graph_traits of this graph takes other arguments than  "
-      "static bool is_recomputable(G const&, neap::op_id)");
-  static_assert(
-      !requires { &traits::is_swappable; } || requires(G const& g, storage_id s) { traits::is_swappable(g, s); },
-      "neap: graph_traits of this graph takes other arguments than  "
-      "static bool is_swappable(G const&, neap::storage_id)");
-  static_assert(
-      !requires { &traits::may_take_over; } ||
-          requires(G const& g, op_id o, std::size_t i) { traits::may_take_over(g, o, i, i); },
-      "neap: graph_traits of this graph takes other arguments than  "
-      "static bool may_take_over(G const&, neap::op_id, std::size_t, std::size_t)");
-  static_assert(
-      !requires { &traits::takes_over; } || requires(G const& g, op_id o) { traits::takes_over(g, o); },
-      "neap: graph_traits of this graph takes other arguments than  "
-      "static bool takes_over(G const&, neap::op_id)");
-  static_assert(
-      !requires { &traits::producer; } || requires(G const& g, value_id v) { traits::producer(g, v); },
-      "neap: graph_traits of this graph takes other arguments than  "
-      "static neap::op_id producer(G const&, neap::value_id)");
-  static_assert(
-      !requires { &traits::edge_count; } || requires(G const& g) { traits::edge_count(g); },
-      "neap: graph_traits of this graph takes other arguments than  "
-      "static std::size_t edge_count(G const&)");
-  static_assert(
-      !requires { &traits::workspace; } || requires(G const& g, op_id o) { traits::workspace(g, o); },
-      "neap: graph_traits of this graph takes other arguments than  "
-      "static neap::bytes_t workspace(G const&, neap::op_id)");
-  static_assert(
-      !requires { &traits::cost; } || requires(G const& g, op_id o) { traits::cost(g, o); },
-      "neap: graph_traits of this graph takes other arguments than  "
-      "static neap::work cost(G const&, neap::op_id)");
-  static_assert(
-      !requires { &traits::seconds; } || requires(G const& g, op_id o) { traits::seconds(g, o); },
-      "neap: graph_traits of this graph takes other arguments than  "
-      "static double seconds(G const&, neap::op_id)");
-  static_assert(
-      !requires { &traits::stream; } || requires(G const& g, op_id o) { traits::stream(g, o); },
-      "neap: graph_traits of this graph takes other arguments than  "
-      "static neap::op_stream stream(G const&, neap::op_id)");
-  static_assert(
-      !requires { &traits::name; } || requires(G const& g, op_id o) { traits::name(g, o); },
-      "neap: graph_traits of this graph takes other arguments than  "
-      "static std::string_view name(G const&, neap::op_id)");
-  static_assert(
-      !requires { &traits::op_pins; } || requires(G const& g, op_id o) { pin_set(traits::op_pins(g, o)); },
-      "neap: graph_traits of this graph takes other arguments than  "
-      "static neap::pin_set op_pins(G const&, neap::op_id)");
-  static_assert(
-      !requires { &traits::value_pins; } || requires(G const& g, value_id v) { pin_set(traits::value_pins(g, v)); },
-      "neap: graph_traits of this graph takes other arguments than  "
-      "static neap::pin_set value_pins(G const&, neap::value_id)");
+  NEAP_TRAIT_FITS(is_resident, (G const& g, storage_id s), (g, s), "bool is_resident(G const&, neap::storage_id)");
+  NEAP_TRAIT_FITS(kept, (G const& g), (g), "auto kept(G const&)");
+  NEAP_TRAIT_FITS(order_after, (G const& g, op_id o), (g, o), "auto order_after(G const&, neap::op_id)");
+  NEAP_TRAIT_FITS(is_view, (G const& g, op_id o), (g, o), "bool is_view(G const&, neap::op_id)");
+  NEAP_TRAIT_FITS(part, (G const& g, value_id v), (g, v),
+                  "std::pair<neap::bytes_t, neap::bytes_t> part(G const&, neap::value_id)");
+  NEAP_TRAIT_FITS(is_recomputable, (G const& g, op_id o), (g, o), "bool is_recomputable(G const&, neap::op_id)");
+  NEAP_TRAIT_FITS(is_swappable, (G const& g, storage_id s), (g, s), "bool is_swappable(G const&, neap::storage_id)");
+  NEAP_TRAIT_FITS(may_take_over, (G const& g, op_id o, std::size_t i, std::size_t j), (g, o, i, j),
+                  "bool may_take_over(G const&, neap::op_id, std::size_t, std::size_t)");
+  NEAP_TRAIT_FITS(takes_over, (G const& g, op_id o), (g, o), "bool takes_over(G const&, neap::op_id)");
+  NEAP_TRAIT_FITS(producer, (G const& g, value_id v), (g, v), "neap::op_id producer(G const&, neap::value_id)");
+  NEAP_TRAIT_FITS(edge_count, (G const& g), (g), "std::size_t edge_count(G const&)");
+  NEAP_TRAIT_FITS(workspace, (G const& g, op_id o), (g, o), "neap::bytes_t workspace(G const&, neap::op_id)");
+  NEAP_TRAIT_FITS(cost, (G const& g, op_id o), (g, o), "neap::work cost(G const&, neap::op_id)");
+  NEAP_TRAIT_FITS(seconds, (G const& g, op_id o), (g, o), "double seconds(G const&, neap::op_id)");
+  NEAP_TRAIT_FITS(stream, (G const& g, op_id o), (g, o), "neap::op_stream stream(G const&, neap::op_id)");
+  NEAP_TRAIT_FITS(name, (G const& g, op_id o), (g, o), "std::string_view name(G const&, neap::op_id)");
+  NEAP_TRAIT_FITS(op_pins, (G const& g, op_id o), (g, o), "neap::pin_set op_pins(G const&, neap::op_id)");
+  NEAP_TRAIT_FITS(value_pins, (G const& g, value_id v), (g, v), "neap::pin_set value_pins(G const&, neap::value_id)");
   return true;
 }
+#undef NEAP_TRAIT_FITS
 }  // namespace detail
 
 /// A graph that can be scheduled, simulated and placed.

@@ -34,35 +34,22 @@ struct op_edges {
   op_edges reversed() && { return {std::move(after), std::move(before)}; }
 };
 
-namespace detail {
+/// Data and order edges: what a schedule must meet.
 template <dataflow_graph G>
-op_edges edges(G const& g, bool with_order) {
+op_edges all_edges(G const& g) {
   auto const n = flow::op_count(g);
   auto const producers = flow::producers(g);
   auto const walk = [&](auto&& pair) {
     for (auto o : id_range<op_id>(n)) {
       for (auto v : flow::inputs(g, o))
         if (auto const p = producers[v]; p != nothing<op_id>) pair(o, p);
-      if (with_order)
-        for (auto p : flow::order_after(g, o)) pair(o, p);
+      for (auto p : flow::order_after(g, o)) pair(o, p);
     }
   };
   op_edges e;
   e.before.build(n, walk);
   e.after.build(n, [&](auto&& pair) { walk([&](op_id o, op_id p) { pair(p, o); }); });
   return e;
-}
-}  // namespace detail
-
-/// Data edges alone: who computes with whose results.
-template <dataflow_graph G>
-op_edges data_edges(G const& g) {
-  return detail::edges(g, false);
-}
-/// Data and order edges: what a schedule must meet.
-template <dataflow_graph G>
-op_edges all_edges(G const& g) {
-  return detail::edges(g, true);
 }
 
 // ---------------------------------------------------------------------------------------------- orders

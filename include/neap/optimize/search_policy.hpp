@@ -105,13 +105,6 @@ struct search_policy {
     bool operator==(polish_numbers const&) const = default;
   } polish;
 
-  /// Small programs, exactly (live_sets.hpp).
-  struct exact_numbers {
-    bool on = true;
-    std::size_t max_states = 20'000;  // in all searches of one program
-    bool operator==(exact_numbers const&) const = default;
-  } exact;
-
   /// Swaps that nothing waits for, before anything else.
   struct hidden_swap_numbers {
     bool on = true;

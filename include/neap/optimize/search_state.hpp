@@ -169,7 +169,6 @@ class search_state : public search_problem, public search_scope<search_node> {
 
   evaluator_type& evaluator() { return evaluators_.front(); }
   /// Whether a scheduler orders what mutations make.
-  bool reorders() const { return evaluators_.front().reorders(); }
   /// A whole candidate.
   simulation evaluate_whole(op_graph const& g, schedule const& order) {
     auto result = evaluator().evaluate(g, order);

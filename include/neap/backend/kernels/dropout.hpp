@@ -116,21 +116,4 @@ void dropout(Backend& b, tensor_ref const& y, tensor_ref const& x, std::uint64_t
   else run(type_tag<float>{});
 }
 
-namespace detail {
-struct masked_scale {
-  double scale;
-  template <class C>
-  NEAP_HD C operator()(C g, C keep) const {
-    return pick(keep != C(0), g * static_cast<C>(scale), C(0));
-  }
-};
-}  // namespace detail
-
-/// dx from dy by a stored mask: dx = dy / (1 - rate) where kept, else 0. dx may be dy.
-template <class Backend>
-void dropout_backward_masked(Backend& b, tensor_ref const& dx, tensor_ref const& dy, tensor_ref const& mask,
-                             double rate) {
-  map(b, detail::masked_scale{rate < 1 ? 1 / (1 - rate) : 0}, dx, dy, mask);
-}
-
 }}  // namespace neap::v0

@@ -207,8 +207,8 @@ void add_sum_of_squares(Backend& b, tensor_ref const& total, tensor_ref const& x
   b.launch(1, detail::add_partials{partial, blocks, sum}, blocks);
 }
 
-/// scale = min(1, max_norm / (sqrt(total) + 1e-6)): what clip_gradient multiplies by. total is one f64, scale one number
-/// of a floating type (the gradients' keeps clip_gradient fast).
+/// scale = min(1, max_norm / (sqrt(total) + 1e-6)): what gradients are multiplied by. total is one f64, scale one number
+/// of a floating type.
 template <class Backend>
 void clip_scale(Backend& b, tensor_ref const& scale, tensor_ref const& total, double max_norm) {
   double const* const from = detail::vector_of<double const>(total, 1, "clip_scale");
@@ -222,12 +222,6 @@ void clip_scale(Backend& b, tensor_ref const& scale, tensor_ref const& total, do
         stored(to, 1, &s, 1, 1);
       },
       1);
-}
-
-/// gradient *= scale, one number where the gradient is.
-template <class Backend>
-void clip_gradient(Backend& b, tensor_ref const& gradient, tensor_ref const& scale) {
-  map(b, detail::scale_step{}, gradient, gradient, scale);
 }
 
 }}  // namespace neap::v0

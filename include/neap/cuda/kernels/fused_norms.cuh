@@ -138,11 +138,6 @@ inline std::optional<chains_beside> chains_beside_norm(op::fused const& op, op::
     return {};
   return made;
 }
-/// Whether the operator, with an anchor of rows or channels, is one launch on a device.
-inline bool is_one_launch(op::fused const& op, kernel_arguments const& a) {
-  return chains_beside_norm(op, {op, a}, a).has_value();
-}
-
 /// Runs a function of rows or channels with steps beside it.
 template <device_backend B>
 void run_norm_between(B& b, op::fused const& op, kernel_arguments const& a) {

@@ -30,8 +30,6 @@ struct packing_problem {
 
   std::size_t count() const { return size.size(); }
   bool plain() const { return alive.empty(); }
-  /// No alignments, no fixed offsets, no holes.
-  bool free_offsets() const { return plain() && grain <= 1 && alignment.empty() && fixed.empty(); }
   std::size_t section_words() const { return (sections + 63) / 64; }
   std::size_t record_words() const { return (count() + 63) / 64; }
 

@@ -30,7 +30,6 @@ inline constexpr rank_order order_twa{rank_key::total, rank_key::width, rank_key
 inline constexpr rank_order order_taw{rank_key::total, rank_key::area, rank_key::width};
 inline constexpr rank_order order_wat{rank_key::width, rank_key::area, rank_key::total};
 inline constexpr rank_order order_awt{rank_key::area, rank_key::width, rank_key::total};
-inline constexpr rank_order order_zwt{rank_key::size, rank_key::width, rank_key::total};
 
 namespace detail {
 

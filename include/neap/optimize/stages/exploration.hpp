@@ -13,8 +13,7 @@ namespace neap { inline namespace v0 { namespace detail {
 
 /// Candidates of the open list are cut further. Where latency alone is limited, what is left of it is spent here first, by
 /// mutations and parts in turn.
-template <class Run>
-void cut_open_list(Run& run) {
+inline void cut_open_list(search_run& run) {
   auto& state = run.state;
   auto const& numbers = state.policy.further_parts;
   auto const used = [&] { return state.budget.used(); };
@@ -28,8 +27,7 @@ void cut_open_list(Run& run) {
   cut(used() + numbers.spending);
 }
 
-template <class Run>
-void dive_from_seeds(Run& run) {
+inline void dive_from_seeds(search_run& run) {
   auto const& numbers = run.state.policy.dives;
   run.diving.search_from_seeds(run.state.goal.spends_latency()
                                    ? std::max(numbers.seeds, run.state.budget.used() + numbers.seeds_spending)
@@ -37,8 +35,7 @@ void dive_from_seeds(Run& run) {
 }
 
 /// Addresses may need more than the peak: segments for the limit that is lowered then.
-template <class Run>
-void reseed_until_placed(Run& run) {
+inline void reseed_until_placed(search_run& run) {
   auto& state = run.state;
   auto const& numbers = state.policy.placement;
   for (int tries = 0; tries < numbers.max_reseeded && !state.budget.has_sub_budget() && !state.best->is_external_seed &&
@@ -48,15 +45,13 @@ void reseed_until_placed(Run& run) {
 }
 
 /// The share of all dives. Epochs alternate between two: what a search misses with one it may find with the other.
-template <class Run>
-double share_of_dives(Run const& run) {
+inline double share_of_dives(search_run const& run) {
   auto const& share = run.state.policy.dives.share;
   return share[run.state.goal.spends_latency() || run.state.epoch % 2 == 1 ? 0 : 1];
 }
 
-template <class Run>
-void dive_from_orders(Run& run) {
-  using node_ptr = typename Run::node_ptr;
+inline void dive_from_orders(search_run& run) {
+  using node_ptr = search_run::node_ptr;
   auto& state = run.state;
   auto starts = run.starts;
   sort_list(starts, [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
@@ -70,18 +65,16 @@ void dive_from_orders(Run& run) {
 }
 
 /// From the open list, and from fissions nearer to the best ones.
-template <class Run>
-void search_open_list(Run& run) {
+inline void search_open_list(search_run& run) {
   do run.search(run.has_strategy() ? 1 : share_of_dives(run));
   while (run.parts.refine());
 }
 
 /// Addresses of the answer. Where they exceed the limit, segments and dives again, for a limit that is lower by as much.
-template <class Run>
-void place_answer(Run& run) {
+inline void place_answer(search_run& run) {
   auto& state = run.state;
   state.part = 1;
-  for (typename Run::node_ptr last; !run.placing.place_and_end() && state.best != last && !state.out_of_time();) {
+  for (search_run::node_ptr last; !run.placing.place_and_end() && state.best != last && !state.out_of_time();) {
     last = state.best;
     run.external.add_seeds(true, [] {});
     run.recomputed.add_seeds(run.starts, true);

@@ -29,8 +29,7 @@ inline search_state::node_ptr apply_rules(search_state& state, any_mutator const
 }
 
 /// What rules make of the first base becomes one, too.
-template <class Run>
-void add_rewritten_base(Run& run) {
+inline void add_rewritten_base(search_run& run) {
   auto const first = run.bases.front();
   auto quicker = apply_rules(run.state, run.moves, first, run.state.policy.rules.share);
   if (quicker != first) run.bases.push_back(std::move(quicker));

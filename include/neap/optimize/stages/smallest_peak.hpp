@@ -13,8 +13,7 @@
 
 namespace neap { inline namespace v0 { namespace detail {
 
-template <class Run>
-void run_stages(Run& run, phase now);  // search_stages.hpp
+inline void run_stages(search_run& run, phase now);  // search_stages.hpp
 
 /// A goal without its limit of memory.
 inline objective smallest_peak_within(objective const& limits) {
@@ -23,8 +22,7 @@ inline objective smallest_peak_within(objective const& limits) {
 
 /// From the bases on, by seeds and exploration, towards the smallest peak within the limit of latency, until that meets the
 /// limit of memory.
-template <class Run>
-void search_smallest_peak(Run& run) {
+inline void search_smallest_peak(search_run& run) {
   auto& state = run.state;
   auto starts = std::exchange(run.starts, run.bases);
   state.best = nullptr;
@@ -40,8 +38,7 @@ void search_smallest_peak(Run& run) {
 
 /// Where seeds do not meet the limit of memory: the smallest peak, until it meets the limit. So limits that cannot be met
 /// have one answer: what was found for the limit's sake has no part in it, and its budget does not depend on its begin.
-template <class Run>
-void search_until_met(Run& run) {
+inline void search_until_met(search_run& run) {
   auto& state = run.state;
   auto const best = state.best;
   auto inner = state.sub_search([&] {
@@ -68,8 +65,7 @@ void search_until_met(Run& run) {
 
 /// Where the plan that meets the limit of memory is expensive: the smallest peak at a part of its price, until it meets the
 /// limit, then at that part of the new price. Seeds often overpay: splits and swaps found step by step can cost much less.
-template <class Run>
-void reduce_price(Run& run) {
+inline void reduce_price(search_run& run) {
   auto& state = run.state;
   auto const& numbers = state.policy.price_reduction;
   auto const before = state.out.original.latency;
@@ -93,9 +89,8 @@ void reduce_price(Run& run) {
 
 /// While nothing meets the limit of memory: recomputation by segments, and dives towards the smallest peak from the open
 /// list, the nearest to the limit first, until one does; with a little of the budget. The results do not join the open list.
-template <class Run>
-void search_first_fit(Run& run) {
-  using node_ptr = typename Run::node_ptr;
+inline void search_first_fit(search_run& run) {
+  using node_ptr = search_run::node_ptr;
   auto& state = run.state;
   auto const& numbers = state.policy.first_fit;
   if (!numbers.on || !state.goal.limits_memory || state.is_met()) return;
