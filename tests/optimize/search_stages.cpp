@@ -257,7 +257,7 @@ TEST_CASE("polish: without time, the quickest that comes of what was surpassed a
 
 TEST_CASE("an epoch runs the stages of the list in its order, each with a record of its own work and candidates") {
   auto const place_of = [](std::string const& name) {
-    auto const& all = detail::stages;
+    auto const& all = detail::epoch_stages;
     return std::find_if(all.begin(), all.end(), [&](auto const& s) { return name == s.name; }) - all.begin();
   };
   for (double const memory : {0.02, 0.6}) {
@@ -279,7 +279,7 @@ TEST_CASE("an epoch runs the stages of the list in its order, each with a record
       CHECK(r.seconds >= 0);
       inside += r.within == "smallest_peak";
       if (!r.within.empty()) continue;
-      CHECK(place_of(r.stage) < static_cast<std::ptrdiff_t>(detail::stages.size()));
+      CHECK(place_of(r.stage) < static_cast<std::ptrdiff_t>(detail::epoch_stages.size()));
       CHECK(place_of(r.stage) > last);
       last = place_of(r.stage);
     }

@@ -38,7 +38,7 @@ inline bool may_dive(search_run const& r) { return r.state.policy.dives.on && !r
 
 // ---- which
 
-inline constexpr std::array<stage, 18> stages{{
+inline constexpr std::array<stage, 18> epoch_stages{{
     {"hidden_swaps", phase::begin,
      [](search_run const& r) {
        return r.state.policy.hidden_swaps.on && may_swap(r) && r.state.active_limits.limits_memory &&
@@ -86,7 +86,7 @@ inline constexpr std::array<stage, 18> stages{{
 
 /// Runs the stages of a phase, each with a record.
 inline void run_stages(search_run& run, phase now) {
-  for (auto const& s : stages) {
+  for (auto const& s : epoch_stages) {
     if (s.in != now || !s.is_on(run)) continue;
     stage_scope const recorded(run.state, s.name);
     s.run(run);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <neap/optimize/expansion.hpp>
+#include <neap/optimize/search_run.hpp>
 
 #include <utility>
 

@@ -13,7 +13,7 @@
 
 namespace neap { inline namespace v0 { namespace detail {
 
-inline void run_stages(search_run& run, phase now);  // search_stages.hpp
+void run_stages(search_run& run, phase now);  // search_stages.hpp
 
 /// A goal without its limit of memory.
 inline objective smallest_peak_within(objective const& limits) {
