@@ -31,7 +31,7 @@ class Settings:
     module_bytes: int = 0  # of all parameters and buffers, whether a graph reads them or not
     graphs: list = field(default_factory=list)
     error: BaseException | None = None
-    # Of the last graph, by name of what is saved: the number of its storage, and bytes; 0 of what is resident.
+    # Of the last graph, by name of what is saved: the number of its storage, bytes, and strides of what is resident.
     storage_of_saved: dict = field(default_factory=dict)
     scratch: dict = field(default_factory=dict)  # of the last graph, by name: bytes besides results
 
@@ -113,17 +113,16 @@ def _buffers_of(rewriter, exporter, nodes) -> set:
 
 
 def _storages(rewriter, exporter) -> dict:
-    tensor_of = {new: exporter.id_of[old] for old, new in rewriter.env.items() if old in exporter.id_of}
-    tensor_of_name = {n.name: tensor_of[n] for n in rewriter.saved if n in tensor_of}
-    of_name = {name: exporter.tensors[tensor]["buf"] for name, tensor in tensor_of_name.items()}
-    return {
-        name: (
-            b,
-            exporter.buffers[b]["bytes"],
-            None if exporter.buffers[b]["kind"] == "temp" else tuple(exporter.tensors[tensor_of_name[name]]["stride"]),
-        )
-        for name, b in of_name.items()
+    tensor_of = {
+        new: exporter.tensors[exporter.id_of[old]] for old, new in rewriter.env.items() if old in exporter.id_of
     }
+    of_name = {}
+    for n in rewriter.saved:
+        if n in tensor_of:
+            number, strides = tensor_of[n]["buf"], tuple(tensor_of[n]["stride"])
+            buffer = exporter.buffers[number]
+            of_name[n.name] = number, buffer["bytes"], None if buffer["kind"] == "temp" else strides
+    return of_name
 
 
 def _beside_backward(exporter, rewriter, saved) -> int:

@@ -124,8 +124,10 @@ def test_the_estimate_is_the_measured_peak(make, batch, limit):
     for p in model.parameters():
         p.grad = None
     measured = peak_of(lambda: compiled(batch).backward(), [*model.parameters(), *model.buffers(), batch])
-    # With torch 2.10 to 2.12 convolutions copy a gradient more.
-    assert measured <= 1.025 * g.estimated_bytes and g.estimated_bytes <= 1.01 * measured + 4096
+    # Before torch 2.13 the last convolution copies its gradient, of 16 x 256 x 4 x 4 numbers, into another layout.
+    is_copied = make is Images and tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 13)
+    assert measured <= g.estimated_bytes + (4 * 16 * 256 * 16 if is_copied else 0)
+    assert g.estimated_bytes <= 1.01 * measured + 4096
 
 
 def test_no_mask_is_kept_where_it_costs_more_than_its_bytes():
