@@ -17,7 +17,7 @@ from .costs import Costs, flops_of
 from .errors import NotPlannable
 from .nodes import bytes_of, is_tensor, size_hint
 from .scratch import NUMBERS, is_convolution, lies_channels_last, scratch_of
-from .torch_private import is_sym_node, placeholder_kind, without_modes
+from .torch_private import is_sym_node, lays_images_channels_last, placeholder_kind, without_modes
 
 BOUNDARY = "neap.boundary"
 RANDOM_STATE = "neap.random_state"
@@ -70,7 +70,6 @@ class Exported:
     read: list = field(default_factory=list)  # of each op: the nodes whose tensors it reads, in their order
     sources: list = field(default_factory=list)  # nodes of tensors that no op makes, by tensor id
     is_random: list = field(default_factory=list)
-    scratch: dict = field(default_factory=dict)  # of nodes: bytes that their kernels allocate besides their results
     id_of: dict = field(default_factory=dict)  # of nodes: their tensors in the file
     num_forward_outputs: int = 0
 
@@ -124,6 +123,7 @@ class Exporter:
         self.static = {primals[i] for i in static if i < len(primals)}
         self.changing = _mutated_inputs(joint)
         self.converted: dict[fx.Node, int] = {}  # of weights that Inductor brings into another layout: the copy
+        self.channels_last = costs.fused and lays_images_channels_last()
         self.begins_backward = None  # a byte that the boundary makes, for ops that no plan may move before it
         self.tangents = [n for n in placeholders if placeholder_kind(n) == "tangent" and is_tensor(n.meta.get("val"))]
 
@@ -233,11 +233,10 @@ class Exporter:
         if stale or _runs_once(node, is_random):
             row["pins"] = ["run_once"]
         if not is_view:
-            scratch, held = scratch_of(node, self.costs.fused)
+            scratch, held = scratch_of(node, self.channels_last)
             if held > made_bytes + NUMBERS and own is not None:
                 self.buffers[own]["bytes"] += held - made_bytes  # a result lies in a larger storage
             if scratch:
-                self.out.scratch[node] = scratch
                 row["out"] = [*row["out"], self.token(scratch)]  # that nothing reads: it lives while the op runs
         if not outs:
             row["out"] = [*row["out"], self.token()]
@@ -253,7 +252,7 @@ class Exporter:
         convolutions = [n for n in calls if n.target == torch.ops.aten.convolution.default]
         weights = [w for w in dict.fromkeys(n.args[1] for n in convolutions) if w in self.id_of]
         weights = [w for w in weights if w.meta["val"].device.type == "cpu" and not lies_channels_last(w.meta["val"])]
-        if not weights or not self.costs.fused:
+        if not weights or not self.channels_last:
             return
         self.converted = {n: self.token(bytes_of(n.meta["val"])) for n in weights}
         moved = 2.0 * sum(bytes_of(n.meta["val"]) for n in weights)
@@ -313,6 +312,10 @@ class Exporter:
             read = list(dict.fromkeys(self.id_of[n] for n in self.backward_outputs if n in self.id_of))
             row = {"name": ACCUMULATION, "op": ACCUMULATION, "in": read, "out": [self.token(most)], "latency_us": 0}
             self.add(row | {"pins": ["run_once"]}, ACCUMULATION, [], [])
+
+    def strides_of_parameters(self) -> list:
+        known = [self.tensors[self.id_of[n]] if n in self.static and n in self.id_of else {} for n in self.primals]
+        return [tensor.get("stride") for tensor in known]
 
     def beside(self) -> None:
         """What is there and no op reads: parameters of other graphs, and numbers of Python as tensors, while ops run."""

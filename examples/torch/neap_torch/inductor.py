@@ -14,6 +14,7 @@ from torch import fx
 from .errors import Infeasible
 from .limits import Limit
 from .partitioning import Partitioner, Settings, warn_of_fallback
+from .scratch import scratch_of
 from .torch_private import (
     CustomSchedulerPass,
     Scheduled,
@@ -24,6 +25,7 @@ from .torch_private import (
     report_strides_of_results,
     schedule_fx,
     scheduled,
+    storages_of_results,
 )
 
 CORRECTIONS = 2  # where one of them meets the limit
@@ -37,6 +39,7 @@ class Order(CustomSchedulerPass):
 
     def __init__(self, settings: Settings, is_trial: bool = False):
         self.settings, self.known, self.peaks, self.is_trial = settings, len(settings.graphs), {}, is_trial
+        self.saved: dict = {}  # storages, by name, of what the forward half has handed on
 
     def __call__(self, nodes: list) -> list:
         graph = lowered_graph()
@@ -46,7 +49,10 @@ class Order(CustomSchedulerPass):
             if self.is_trial:
                 raise Scheduled
             return nodes
-        before, estimate = scheduled(nodes, self.settings.storage_of_saved, self.settings.scratch)
+        if not graph.is_backward:
+            self.saved = storages_of_results()
+        handed_on = (self.saved, self.settings.strides_of_parameters) if graph.is_backward else ({}, [])
+        before, estimate = scheduled(nodes, *handed_on, scratch_of)
         place = {n.name: i for i, n in enumerate(graph.module.graph.nodes)}
         ordered = in_order(nodes, before, lambda node: _place_of(node, place))
         peak, given = estimate(ordered), estimate(nodes)

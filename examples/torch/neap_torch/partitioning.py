@@ -31,9 +31,7 @@ class Settings:
     module_bytes: int = 0  # of all parameters and buffers, whether a graph reads them or not
     graphs: list = field(default_factory=list)
     error: BaseException | None = None
-    # Of the last graph, by name of what is saved: the number of its storage, bytes, and strides of what is resident.
-    storage_of_saved: dict = field(default_factory=dict)
-    scratch: dict = field(default_factory=dict)  # of the last graph, by name: bytes besides results
+    strides_of_parameters: list = field(default_factory=list)  # of the last graph's primals; None: no parameter
 
 
 def partition_joint(
@@ -70,8 +68,7 @@ def partition_joint(
             joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, static_lifetime_input_indices=static
         )
     saved = [n for n in rewriter.saved if is_tensor(n.meta.get("val")) and n.op != "placeholder"]
-    settings.storage_of_saved = _storages(rewriter, exporter)
-    settings.scratch = rewriter.scratch
+    settings.strides_of_parameters = exporter.strides_of_parameters()
     settings.graphs.append(
         GraphReport(
             name=name,
@@ -110,19 +107,6 @@ def _processor_seconds() -> float:
 def _buffers_of(rewriter, exporter, nodes) -> set:
     tensor_of = {new: old for old, new in rewriter.env.items()}
     return {exporter.tensors[exporter.id_of[tensor_of[n]]]["buf"] for n in nodes if tensor_of.get(n) in exporter.id_of}
-
-
-def _storages(rewriter, exporter) -> dict:
-    tensor_of = {
-        new: exporter.tensors[exporter.id_of[old]] for old, new in rewriter.env.items() if old in exporter.id_of
-    }
-    of_name = {}
-    for n in rewriter.saved:
-        if n in tensor_of:
-            number, strides = tensor_of[n]["buf"], tuple(tensor_of[n]["stride"])
-            buffer = exporter.buffers[number]
-            of_name[n.name] = number, buffer["bytes"], None if buffer["kind"] == "temp" else strides
-    return of_name
 
 
 def _beside_backward(exporter, rewriter, saved) -> int:

@@ -35,7 +35,6 @@ class Rewriter:
         self.runs: dict[fx.Node, int] = {}
         self.before_boundary: set[fx.Node] = set()
         self.saved: dict[fx.Node, None] = {}
-        self.scratch: dict[str, int] = {}  # by name: bytes that kernels allocate besides their results
         self.is_late = False
         self.times = Counter(row for row, _, _ in plan.steps)
         self.states: dict[fx.Node, fx.Node] = {}  # of random ops that run again: their generators' states
@@ -92,8 +91,6 @@ class Rewriter:
             new.meta = _meta_of_copy(old, new)
         if old in self.pairs:
             self.pairs[old].append(new)
-        if old in self.exported.scratch:
-            self.scratch[new.name] = self.exported.scratch[old]
         new_nodes = [new]
         for k, who in enumerate(self.exported.made[row]):
             if who is old:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -65,7 +66,7 @@ class Like:
         return by_rows or by_columns
 
     def channels_last(self) -> Like:
-        if len(self.shape) < 4:
+        if len(self.shape) != 4:
             return self
         strides, expected = [0] * len(self.shape), 1
         for axis in (1, *range(len(self.shape) - 1, 1, -1), 0):
@@ -92,19 +93,24 @@ def lies_channels_last(tensor: torch.Tensor) -> bool:
     return all(n == 1 or a == b for n, a, b in zip(lies.shape, lies.strides, lies.channels_last().strides))
 
 
-def scratch_of(node: torch.fx.Node, is_fused: bool = False) -> tuple:
+def scratch_of(node: torch.fx.Node, channels_last: bool = False, lies: Sequence = ()) -> tuple:
     """Bytes while it runs, and bytes of its results, 0 where these are as torch says. Both are 0 where the op cannot be
-    tried: one of a user's own, one with effects, or one that refuses made-up numbers. Where Inductor fuses, convolutions
-    of processors read and write channels last, whatever the graph says."""
+    tried: one of a user's own, one with effects, or one that refuses made-up numbers. `channels_last`: 2-d convolutions of
+    processors read that layout, whatever the graph has. `lies`: sizes and strides of what a call reads, in the op's order,
+    where they are known better than from the graph."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or target.namespace not in ("aten", "prims", "torchvision"):
         return _NOTHING
     if target._schema.is_mutable:
         return _NOTHING
     said = tree_map(_like, values_of((node.args, node.kwargs)))
-    if is_fused and is_convolution(target):
+    if channels_last and is_convolution(target):
         said = tree_map(lambda a: a.channels_last() if isinstance(a, Like) and a.device.type == "cpu" else a, said)
     tensors = [a for a in tree_flatten(said)[0] if isinstance(a, Like)]
+    if [a.shape for a in tensors] == [shape for shape, _ in lies]:
+        called = iter(lies)
+        said = tree_map(lambda a: replace(a, strides=next(called)[1]) if isinstance(a, Like) else a, said)
+        tensors = [a for a in tree_flatten(said)[0] if isinstance(a, Like)]
     if torch.Tag.pointwise in target.tags and not any(
         _known_of(target, _small(said, mixed))[0] for mixed in (False, True)
     ):

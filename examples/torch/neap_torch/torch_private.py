@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import math
 
 from torch import fx
 from torch._C._autograd import _disable_profiler_legacy, _enable_profiler_legacy
@@ -51,6 +52,7 @@ __all__ = [
     "fx_graph_cse",
     "inductor_config",
     "is_sym_node",
+    "lays_images_channels_last",
     "lite_options",
     "lowered_graph",
     "min_cut_rematerialization_partition",
@@ -60,6 +62,7 @@ __all__ = [
     "run_and_save_rng_state",
     "run_with_rng_state",
     "schedule_fx",
+    "storages_of_results",
     "scheduled",
     "without_modes",
     "written_as_loops",
@@ -155,14 +158,32 @@ def lowered_graph():
     return V.graph
 
 
-def scheduled(nodes: list, storage_of: dict, scratch: dict) -> tuple:
+def storages_of_results() -> dict:
+    """Of tensors that a forward half hands on, by name: the storage that they lie in, and its bytes; 0 where it is that
+    of a parameter or an input."""
+    graph = lowered_graph()
+    found = {}
+    for node, out in zip(graph.module.graph.output_node().args[0], graph.graph_outputs):
+        if isinstance(node, fx.Node) and hasattr(node.meta.get("val"), "dtype"):  # a tensor
+            name = out.get_name()
+            layout = None if name in graph.graph_inputs else graph.get_buffer(name).get_layout()
+            found[node.name] = name, _number(layout.storage_size()) * layout.dtype.itemsize if layout else 0
+    return found
+
+
+def _number(expression) -> int:
+    sizes = lowered_graph().sizevars
+    return int((getattr(sizes, "optimization_hint", None) or sizes.size_hint)(expression))
+
+
+def scheduled(nodes: list, storage_of: dict, parameters: list, scratch_of) -> tuple:
     """Of kernels of Inductor's scheduler: for each, those before it; and a function from an order of them to the peak in
-    bytes, parameters and inputs apart, by Inductor's account of what lives when. `storage_of`: of tensors that are saved,
-    a key of the storage that they lie in, its bytes, and strides of a parameter or input, which takes no memory here but
-    where other strides arrive: then a copy in another layout was saved. `scratch`: bytes that ops, by name, allocate
-    besides their results where another library is called for them."""
+    bytes, parameters and inputs apart, by Inductor's account of what lives when. `storage_of`: what `storages_of_results`
+    gave of the forward half; empty for that half itself. `parameters`: strides of those whose gradients the results are,
+    in their order; None for others. `scratch_of`: of an op for which another library is called, and
+    the sizes and strides that this call reads, bytes that it allocates besides its results."""
     from torch._inductor import memory
-    from torch._inductor.ir import MultiOutput
+    from torch._inductor.ir import MultiOutput, NonOwningLayout
     from torch._inductor.scheduler import ExternKernelSchedulerNode
 
     graph, scheduler = lowered_graph(), nodes[0].scheduler
@@ -171,71 +192,105 @@ def scheduled(nodes: list, storage_of: dict, scratch: dict) -> tuple:
         nodes, scheduler.name_to_buf, scheduler.name_to_fused_node, OrderedSet(graph.graph_inputs), results
     )
     before = {n: list(n.mpi_node.pred_nodes) for n in nodes}
-    inputs = graph.graph_inputs
-    is_resident = {n: of[2] is not None and not _lies_otherwise(inputs.get(n), of[2]) for n, of in storage_of.items()}
+    called = [n for n in nodes if isinstance(n, ExternKernelSchedulerNode) and not isinstance(n.node, MultiOutput)]
+    scratch = {n: _scratch_of_call(n.node, scratch_of) for n in called}
+
+    copied = [_bytes_of(g) for g, lies in zip(graph.graph_outputs, parameters) if lies and _lies_otherwise(g, lies)]
+    accumulation = max(copied, default=0)
 
     def peak(order: list) -> int:
-        change = [0] * (len(order) + 1)
-        ends: dict = {}  # of storages of saved tensors, with their bytes
-
-        def keep(name: str, end: int) -> None:
-            if not is_resident[name]:
-                storage, size, _ = storage_of[name]
-                extent = _bytes_of_input(inputs[name]) if name in inputs else size
-                kept = (storage, size) if extent <= size else (name, extent)  # a view that was written out
-                ends[kept] = max(ends.get(kept, 0), end)
-
-        for b in memory.compute_memory_timeline(order, freeable, results)[0]:
-            end = len(order) if b.end_step == -1 else b.end_step + 1
-            name = b.buffer.get_name()
-            if name in freeable and name in storage_of:
-                keep(name, end)
-            else:
-                change[b.start_step] += b.size_alloc
-                change[end] -= b.size_free
+        last = len(order)  # a step for autograd, which copies gradients that lie otherwise one after the other
+        change = [0] * (last + 2)
+        change[last] += accumulation
+        begins, ends = _functions(order)
+        saved: dict = {}  # of storages: where they end
+        made = memory.compute_memory_timeline(order, freeable, results)[0]
+        made = [b for b in made if b.buffer.get_name() not in freeable]
+        earlier: dict = {}  # the step that writes the first part of a buffer, where parts are written apart
+        for b in made:
+            if isinstance(b.buffer.node.get_output_spec(), NonOwningLayout):
+                whole = b.buffer.node.get_output_spec().view.get_name()
+                earlier[whole] = min(b.start_step, earlier.get(whole, b.start_step))
+        for b in made:
+            if not isinstance(b.buffer.node.get_output_spec(), NonOwningLayout):
+                change[begins[earlier.get(b.buffer.get_name(), b.start_step)]] += b.size_alloc
+                change[last + 1 if b.end_step == -1 else ends[b.end_step]] -= b.size_free
         for step, kernel in enumerate(order):
-            for name in {r.name for r in kernel.read_writes.reads} & storage_of.keys():
-                if name not in freeable:  # as Inductor takes parameters to be, by their names
-                    keep(name, step + 1)
-            if isinstance(kernel, ExternKernelSchedulerNode) and not isinstance(kernel.node, MultiOutput):
-                size = max((scratch.get(n.name, 0) for n in kernel.node.get_origins()), default=0)
-                change[step] += size
-                change[step + 1] -= size
+            for read in kernel.read_writes.reads:
+                if read.name in storage_of:
+                    saved[storage_of[read.name]] = ends[step]
+            change[step] += scratch.get(kernel, 0)
+            change[step + 1] -= scratch.get(kernel, 0)
+        for name in results & storage_of.keys():
+            saved[storage_of[name]] = last + 1
+        for (_, size), end in saved.items():
+            change[0] += size
+            change[end] -= size
         for step, size in _in_place(order, scheduler):
-            change[step] -= size
-            change[step + 1] += size
-        for (_, bytes_), end in ends.items():
-            change[0] += bytes_
-            change[end] -= bytes_
+            change[begins[step]] -= size
+            change[ends[step]] += size
         return max(itertools.accumulate(change))
 
     return before, peak
 
 
-def _lies_otherwise(tensor, strides: tuple) -> bool:
-    """Whether an input of a graph, where it is one, has other strides than these, of axes longer than 1."""
-    if tensor is None:
-        return False
-    lies = zip(tensor.get_size(), tensor.get_stride(), strides)
-    return any(size != 1 and not getattr(stride, "free_symbols", ()) and stride != s for size, stride, s in lies)
+def _functions(order: list) -> tuple:
+    """Of each kernel, the first of the function that it is a part of, and the one behind the last: for processors, loops
+    without a call between them are one function, whose results are allocated before it and whose inputs are freed after."""
+    begins, ends = list(range(len(order))), list(range(1, len(order) + 1))
+    for step in range(1, len(order)):
+        pair = order[step - 1 : step + 1]
+        if not any(n.is_extern() or n.is_template() or str(n.get_device()) != "cpu" for n in pair):
+            begins[step] = begins[step - 1]
+    for step in reversed(range(len(order) - 1)):
+        if begins[step + 1] != step + 1:
+            ends[step] = ends[step + 1]
+    return begins, ends
 
 
-def _bytes_of_input(tensor) -> int:
-    """From the first to the last element of a graph's input; 0 where its sizes are symbols."""
-    lies = [*tensor.get_size(), *tensor.get_stride()]
-    if any(getattr(n, "free_symbols", ()) for n in lies):
-        return 0
-    last = sum((int(size) - 1) * int(stride) for size, stride in zip(tensor.get_size(), tensor.get_stride()))
-    return (1 + last) * tensor.get_dtype().itemsize
+def _lies_otherwise(result, strides: tuple) -> bool:
+    lies = result.maybe_get_stride() if hasattr(result, "maybe_get_stride") else None
+    sizes = result.get_size() if lies else ()
+    return any(_number(n) > 1 and _number(a) != b for n, a, b in zip(sizes, lies or (), strides))
+
+
+def _bytes_of(result) -> int:
+    return math.prod(map(_number, result.get_size())) * result.get_dtype().itemsize
+
+
+def _scratch_of_call(kernel, scratch_of) -> int:
+    def numbers(given) -> tuple:
+        return tuple(map(_number, given))
+
+    read = [n for n in kernel.inputs if hasattr(n, "get_size")]
+    lies = [(numbers(n.get_size()), numbers(n.maybe_get_stride() or ())) for n in read]
+    return max((scratch_of(n, lies=lies)[0] for n in kernel.get_origins()), default=0)
+
+
+def lays_images_channels_last() -> bool:
+    """Whether Inductor brings what 2-d convolutions of processors read into that layout."""
+    from torch.backends import mkldnn
+
+    return inductor_config.layout_optimization and mkldnn.enabled and mkldnn.is_available()
 
 
 def _in_place(order: list, scheduler):
     """(step, bytes) of results that Inductor will write over an input that dies there: a part of its conditions, so that
     none is taken for one that is not."""
+    from torch._inductor.ir import MultiOutputLayout, MutationLayoutSHOULDREMOVE, NoneLayout
     from torch._inductor.scheduler import BaseSchedulerNode, SchedulerNode
 
+    without_storage = (MultiOutputLayout, MutationLayoutSHOULDREMOVE, NoneLayout)
+    donated = getattr(scheduler, "name_to_donated_buffer", {})  # saved tensors that are written over
     step_of = {n: step for step, kernel in enumerate(order) for n in kernel.get_nodes()}
     taken = set()
+
+    def is_left(user, at) -> bool:
+        """Whether a reader of a buffer comes after a node, or is that node."""
+        if not isinstance(user, BaseSchedulerNode):
+            return True
+        return step_of.get(user, -1) >= step_of[at] and user.get_name() not in at.ancestors
+
     for n, step in step_of.items():
         if not isinstance(n, SchedulerNode):
             continue
@@ -243,16 +298,18 @@ def _in_place(order: list, scheduler):
             if not written.node.should_allocate() or written.node.get_mutation_names():
                 continue
             for read in n.read_writes.reads:
-                source = scheduler.name_to_buf.get(read.name)
-                if source is None or source in taken or source.node is None or not source.users:
+                source = donated.get(read.name) or scheduler.name_to_buf.get(read.name)
+                if source is None or read.name in taken or source.node is None or not source.users:
                     continue
-                uses = [u for u in source.users if not isinstance(u.node, BaseSchedulerNode) or step_of[u.node] >= step]
+                uses = [u for u in source.users if is_left(u.node, n)]
                 is_last = len(uses) == 1 and uses[0].node is n and uses[0].can_inplace
-                if not is_last or not source.node.should_allocate():  # what allocates nothing may have no type
+                beside = [u.node for u in source.users if step_of.get(u.node) == step]
+                is_last &= len({d for u in beside for d in u.read_writes.reads_and_writes() if d.name == read.name}) < 2
+                if not is_last or isinstance(source.node.get_output_spec(), without_storage):
                     continue
                 shapes = [(b.node.get_dtype(), b.node.get_layout().storage_size()) for b in (source, written)]
                 if shapes[0] == shapes[1]:
-                    taken.add(source)
+                    taken.add(read.name)
                     yield step, written.mpi_buffer.size_alloc
                     break
 
