@@ -154,6 +154,8 @@ class search_state : public search_problem, public search_scope<search_node> {
     return r.latency <= out.original.latency * (1 + objective::rounding);
   }
   /// Whether a part of the budget is used up, or a limit is met of the sub-budget's search.
+  /// What external seeds took beyond their share: solvers cannot always be cut. Shares of parts end later by as much.
+  double external_overrun() const { return std::max(0.0, external_share - policy.external_seeds.share); }
   bool out_of_time() { return out_of_time(part); }
   bool out_of_time(double of) { return (budget.has_sub_budget() && is_met()) || budget.is_used_up(of) || is_over(); }
   /// Whether a limit of the user's ends the search.

@@ -20,7 +20,7 @@ inline std::vector<search_state::node_ptr> recomputed_bases(search_state& state,
   using node_ptr = search_state::node_ptr;
   if (ground.empty()) return {};
   auto const& numbers = state.policy.parts;
-  auto const late = [&] { return state.out_of_time(numbers.recomputing); };
+  auto const late = [&] { return state.out_of_time(numbers.recomputing + state.external_overrun()); };
   auto const cuts = ground.hull(numbers.prices, late);
   std::vector<node_ptr> found;
   for (std::size_t k = 1; k < cuts.size(); ++k)

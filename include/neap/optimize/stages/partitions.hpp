@@ -45,8 +45,8 @@ class partitions {
     }
     priced_ = priced_for(state_.graph, state_.evaluator().cost());
     fissions_ = std::make_unique<fission_seeds>(state_.goal, priced_, numbers_);
-    for (std::size_t b = 0; b < bases_.size() && !state_.out_of_time(numbers_.preparing); ++b)
-      fissions_->add(bases_[b]->state);
+    auto const late = [&] { return state_.out_of_time(numbers_.preparing + state_.external_overrun()); };
+    for (std::size_t b = 0; b < bases_.size() && !late(); ++b) fissions_->add(bases_[b]->state);
   }
   /// The best fissions become orders to start from; those that leave room for other mutations come last, and `recomputed`
   /// deals with them last.
@@ -54,7 +54,7 @@ class partitions {
     if (!fissions_) return;
     auto const first = initial_cuts();
     add_chains(starts);
-    auto const found = build_best(numbers_.share);
+    auto const found = build_best(numbers_.share + state_.external_overrun());
     for (std::size_t k = 0; k < found.size() && k < numbers_.max_starts; ++k) starts.push_back(found[k]);
     if (!state_.goal.limits_memory) add_larger(found, starts);
     // Those that are quicker and still too large: other mutations may do the rest for less.
@@ -65,7 +65,7 @@ class partitions {
                              ? fissions_->quicker(state_.target, state_.best->state.result.latency)
                              : fissions_->quicker(0, state_.goal.latency);
     for (auto const& o : quicker) {
-      if (state_.out_of_time(numbers_.quicker_share)) return;
+      if (state_.out_of_time(numbers_.quicker_share + state_.external_overrun())) return;
       if (o.tried) continue;
       if (auto n = build(o)) starts.push_back(n);
     }
@@ -103,7 +103,7 @@ class partitions {
     auto missed = static_cast<double>(std::max<bytes_t>(state_.out.lower_bound_bytes, 1));
     node_ptr smallest;
     for (int tries = 0; tries < numbers_.chain_tries && reached > numbers_.chain_close * missed &&
-                        !state_.out_of_time(numbers_.chains_share);
+                        !state_.out_of_time(numbers_.chains_share + state_.external_overrun());
          ++tries) {
       auto const target = std::sqrt(reached * std::max(missed, numbers_.chain_fall * reached));
       auto const found = chains_to(static_cast<bytes_t>(target), 1);
@@ -120,10 +120,10 @@ class partitions {
     sort_list(by_latency, [&](std::size_t a, std::size_t b) { return is_quicker(bases_[a], bases_[b]); });
     std::vector<node_ptr> found;
     for (auto const b : by_latency) {
-      if (state_.out_of_time(numbers_.chains_share)) break;
+      if (state_.out_of_time(numbers_.chains_share + state_.external_overrun())) break;
       if (found.size() == most && latency(bases_[b]) >= latency(found.back())) break;
       auto const limit = found.size() == most ? latency(found.back()) : state_.goal.latency;
-      auto n = chain(b, target, limit, numbers_.chains_share);
+      auto n = chain(b, target, limit, numbers_.chains_share + state_.external_overrun());
       if (n == bases_[b] || n->state.result.peak_bytes > target) continue;
       found.push_back(n);
       sort_list(found, is_quicker<node_ptr>);
@@ -142,7 +142,7 @@ class partitions {
     if (fissions_->bases() == 0) return found;
     for (double const more : numbers_.initial_cuts) {
       auto const latency = std::min((1 + more) * bases_[0]->state.result.latency, state_.goal.latency);
-      auto n = chain(0, 0, latency, numbers_.initial_cuts_share);
+      auto n = chain(0, 0, latency, numbers_.initial_cuts_share + state_.external_overrun());
       auto const same = [&](node_ptr const& x) { return x->state.result.peak_bytes == n->state.result.peak_bytes; };
       if (n == bases_[0] || std::any_of(found.begin(), found.end(), same)) continue;
       found.push_back(n);
