@@ -314,6 +314,7 @@ class Exporter:
             self.add(row | {"pins": ["run_once"]}, ACCUMULATION, [], [])
 
     def strides_of_parameters(self) -> list:
+        """Of each primal; None where it is no parameter."""
         known = [self.tensors[self.id_of[n]] if n in self.static and n in self.id_of else {} for n in self.primals]
         return [tensor.get("stride") for tensor in known]
 

@@ -66,10 +66,11 @@ class Like:
         return by_rows or by_columns
 
     def channels_last(self) -> Like:
+        """An image in that layout; others as they are."""
         if len(self.shape) != 4:
             return self
         strides, expected = [0] * len(self.shape), 1
-        for axis in (1, *range(len(self.shape) - 1, 1, -1), 0):
+        for axis in (1, 3, 2, 0):
             strides[axis] = expected
             expected *= self.shape[axis]
         return replace(self, strides=tuple(strides))

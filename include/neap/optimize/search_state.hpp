@@ -153,9 +153,9 @@ class search_state : public search_problem, public search_scope<search_node> {
   bool costs_nothing(simulation const& r) const {
     return r.latency <= out.original.latency * (1 + objective::rounding);
   }
-  /// Whether a part of the budget is used up, or a limit is met of the sub-budget's search.
   /// What external seeds took beyond their share: solvers cannot always be cut. Shares of parts end later by as much.
   double external_overrun() const { return std::max(0.0, external_share - policy.external_seeds.share); }
+  /// Whether a part of the budget is used up, or a limit is met of the sub-budget's search.
   bool out_of_time() { return out_of_time(part); }
   bool out_of_time(double of) { return (budget.has_sub_budget() && is_met()) || budget.is_used_up(of) || is_over(); }
   /// Whether a limit of the user's ends the search.
@@ -170,7 +170,6 @@ class search_state : public search_problem, public search_scope<search_node> {
   std::size_t max_waiting() const { return open_list_room(policy.open_list, graph.op_count()); }
 
   evaluator_type& evaluator() { return evaluators_.front(); }
-  /// Whether a scheduler orders what mutations make.
   /// A whole candidate.
   simulation evaluate_whole(op_graph const& g, schedule const& order) {
     auto result = evaluator().evaluate(g, order);

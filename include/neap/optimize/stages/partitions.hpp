@@ -45,8 +45,7 @@ class partitions {
     }
     priced_ = priced_for(state_.graph, state_.evaluator().cost());
     fissions_ = std::make_unique<fission_seeds>(state_.goal, priced_, numbers_);
-    auto const late = [&] { return state_.out_of_time(numbers_.preparing + state_.external_overrun()); };
-    for (std::size_t b = 0; b < bases_.size() && !late(); ++b) fissions_->add(bases_[b]->state);
+    for (std::size_t b = 0; b < bases_.size() && !is_late(numbers_.preparing); ++b) fissions_->add(bases_[b]->state);
   }
   /// The best fissions become orders to start from; those that leave room for other mutations come last, and `recomputed`
   /// deals with them last.
@@ -65,7 +64,7 @@ class partitions {
                              ? fissions_->quicker(state_.target, state_.best->state.result.latency)
                              : fissions_->quicker(0, state_.goal.latency);
     for (auto const& o : quicker) {
-      if (state_.out_of_time(numbers_.quicker_share + state_.external_overrun())) return;
+      if (is_late(numbers_.quicker_share)) return;
       if (o.tried) continue;
       if (auto n = build(o)) starts.push_back(n);
     }
@@ -80,6 +79,8 @@ class partitions {
   }
 
  private:
+  /// Whether a share of the epoch is used up, which ends later where external seeds overran theirs.
+  bool is_late(double share) { return state_.out_of_time(share + state_.external_overrun()); }
   /// Of candidates within the limit of latency, beside the first two, those that are smaller than all that are as quick: what
   /// they leave of that limit may do more elsewhere.
   void add_larger(std::vector<node_ptr> found, std::vector<node_ptr>& starts) const {
@@ -102,8 +103,8 @@ class partitions {
     auto reached = static_cast<double>(state_.best->state.result.peak_bytes);
     auto missed = static_cast<double>(std::max<bytes_t>(state_.out.lower_bound_bytes, 1));
     node_ptr smallest;
-    for (int tries = 0; tries < numbers_.chain_tries && reached > numbers_.chain_close * missed &&
-                        !state_.out_of_time(numbers_.chains_share + state_.external_overrun());
+    for (int tries = 0;
+         tries < numbers_.chain_tries && reached > numbers_.chain_close * missed && !is_late(numbers_.chains_share);
          ++tries) {
       auto const target = std::sqrt(reached * std::max(missed, numbers_.chain_fall * reached));
       auto const found = chains_to(static_cast<bytes_t>(target), 1);
@@ -120,10 +121,10 @@ class partitions {
     sort_list(by_latency, [&](std::size_t a, std::size_t b) { return is_quicker(bases_[a], bases_[b]); });
     std::vector<node_ptr> found;
     for (auto const b : by_latency) {
-      if (state_.out_of_time(numbers_.chains_share + state_.external_overrun())) break;
+      if (is_late(numbers_.chains_share)) break;
       if (found.size() == most && latency(bases_[b]) >= latency(found.back())) break;
       auto const limit = found.size() == most ? latency(found.back()) : state_.goal.latency;
-      auto n = chain(b, target, limit, numbers_.chains_share + state_.external_overrun());
+      auto n = chain(b, target, limit, numbers_.chains_share);
       if (n == bases_[b] || n->state.result.peak_bytes > target) continue;
       found.push_back(n);
       sort_list(found, is_quicker<node_ptr>);
@@ -133,7 +134,8 @@ class partitions {
     return found;
   }
   node_ptr chain(std::size_t base, bytes_t target, seconds_t latency, double share) {
-    return chain_of_fissions(state_, bases_[base], target, latency, share, priced_, &fissions_->sweep(base));
+    return chain_of_fissions(state_, bases_[base], target, latency, share + state_.external_overrun(), priced_,
+                             &fissions_->sweep(base));
   }
   /// The program with its peaks cut down as far as a little time goes, for recomputation to go on from: what makes the
   /// loss often needs parts, whatever else is done.
@@ -142,7 +144,7 @@ class partitions {
     if (fissions_->bases() == 0) return found;
     for (double const more : numbers_.initial_cuts) {
       auto const latency = std::min((1 + more) * bases_[0]->state.result.latency, state_.goal.latency);
-      auto n = chain(0, 0, latency, numbers_.initial_cuts_share + state_.external_overrun());
+      auto n = chain(0, 0, latency, numbers_.initial_cuts_share);
       auto const same = [&](node_ptr const& x) { return x->state.result.peak_bytes == n->state.result.peak_bytes; };
       if (n == bases_[0] || std::any_of(found.begin(), found.end(), same)) continue;
       found.push_back(n);
