@@ -18,7 +18,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
 
 using namespace neap;
 using namespace neap::testing;
@@ -43,6 +45,12 @@ std::size_t parts_in(graph const& g) {
   std::size_t n = 0;
   for (auto o : g.ops()) n += g.record(o).part != nothing<part_id>;
   return n;
+}
+
+void add_swept(neap::detail::fission_seeds& seeds, candidate const& c) {
+  auto sweep = std::make_shared<neap::detail::fission_sweep>(c.graph, c.order, c.result, fission_sweep_options{});
+  auto const front = sweep->front();
+  seeds.add(std::move(sweep), front);
 }
 
 }  // namespace
@@ -131,8 +139,8 @@ TEST_CASE("seeds are ranked by what is asked, and refined until they could not b
   objective goal;
   goal.limits_memory = true;
   goal.memory = c.result.peak_bytes * 3 / 4;
-  neap::detail::fission_seeds seeds(goal, {});
-  seeds.add(c);
+  neap::detail::fission_seeds seeds(goal);
+  add_swept(seeds, c);
   auto const ranked = seeds.ranked(goal.memory);
   REQUIRE_FALSE(ranked.empty());
   auto const meets = [&](auto const& o) { return o.what.peak <= goal.memory; };
@@ -156,8 +164,8 @@ TEST_CASE("fissions are ranked by what is asked, and what was tried makes room f
     auto const order = given_order{}(g);
     candidate const c{g, order, simulate(g, order, cost, plainly)};
     objective const goal{.latency = 1.01 * c.result.latency, .limits_latency = true};
-    neap::detail::fission_seeds seeds(goal, {});
-    seeds.add(c);
+    neap::detail::fission_seeds seeds(goal);
+    add_swept(seeds, c);
     bytes_t last[2] = {0, 0};
     for (auto all = seeds.ranked(0); !all.empty(); all = seeds.ranked(0)) {
       auto const best = all.front();

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -177,6 +178,25 @@ TEST_CASE("placement: the answer fits or is the smallest, and polish keeps that"
   CHECK(s.state().out.fits == fits);
 }
 
+TEST_CASE("sweeps of an epoch before are taken over where latency alone is limited") {
+  for (bool const of_memory : {false, true}) {
+    search_stage s("transformer24", of_memory ? 0.5 : 0, of_memory ? 0 : 1.1);
+    auto& run = s.run();
+    std::uint64_t work[2];
+    for (auto& w : work) {
+      run.begin_epoch(s.state().limits, 1);
+      auto const begin = work_meter::now();
+      run.parts.prepare(run.bases, run.recomputed);
+      w = work_meter::now() - begin;
+      CHECK(run.parts.is_prepared());
+      CHECK(run.parts.bases().size() >= run.bases.size());
+    }
+    CHECK((work[1] < work[0]) == !of_memory);
+    run.parts.add_seeds(run.starts, run.recomputed);
+    CHECK(s.best_is_right());
+  }
+}
+
 TEST_CASE("tighter limits are below the limit, above the bound, of one ladder, and nothing where nothing is to gain") {
   search_stage a("chain200", 0.5), b("chain200", 0.49);
   auto answer = a.state().out.original;
@@ -201,6 +221,39 @@ TEST_CASE("tighter limits are below the limit, above the bound, of one ladder, a
   CHECK_FALSE(detail::tighter_limits(a.state(), answer, true, 0));
   answer.peak_bytes = a.state().limits.memory + 1;
   CHECK_FALSE(detail::tighter_limits(a.state(), answer, false, 0));
+}
+
+TEST_CASE("what a limit leaves room for is not recomputed, and no more is built than is allowed") {
+  for (auto const* name : {"chain200", "transformer24", "random_model1"}) {
+    search_stage s(name, 0.5);
+    auto& state = s.state();
+    detail::run_stages(s.run(), detail::phase::seeds);
+    auto const limit = state.limits.memory * 3 / 2;
+    auto const& before = state.best->state;
+    REQUIRE(detail::find_shared{}(before).size() > 0);
+    auto c = before;
+    std::size_t left = before.order.size() - 1;
+    CHECK_FALSE(detail::undo_recomputations(state, c, limit, left));
+    left = 1'000'000;
+    CHECK(detail::undo_recomputations(state, c, limit, left));
+    CHECK(left < 1'000'000);
+    CHECK(c.result.latency < before.result.latency);
+    CHECK(c.result.peak_bytes <= limit);
+    auto const again = simulate(c.graph, c.order, s.cost());
+    CHECK(again.peak_bytes == c.result.peak_bytes);
+    CHECK(again.latency == c.result.latency);
+    CHECK(verify_plan(s.run().state.graph, make_plan(c, s.run().state.graph), s.cost()));
+    auto const tight = c.result;
+    CHECK_FALSE(detail::undo_recomputations(state, c, limit, left));
+    for (auto const& [score, what] : detail::find_shared{}(c)) {
+      auto const e = state.evaluator().apply(c, what);
+      if (!e || c.graph.origin(what.first) != c.graph.origin(what.again) ||
+          !detail::has_room(c, flow_facts(c.graph, s.cost()), detail::range_maximum(c.result.bytes_at), what, limit))
+        continue;
+      auto const r = simulate(e->graph, e->order, s.cost());
+      CHECK((r.peak_bytes > limit || r.latency >= tight.latency));
+    }
+  }
 }
 
 TEST_CASE("rules without a pipeline of rules change nothing") {

@@ -196,12 +196,19 @@ class Costs:
             _write(self._file(), self._kept)
             self._measured_anew = False
 
+    def fusion(self, graph: torch.fx.Graph) -> Fusion | None:
+        """What Inductor fuses of a graph; None where nothing is fused."""
+        if self.fused and self._graph is not graph:
+            self._graph, self._fusion = graph, Fusion(graph)
+        return self._fusion if self.fused else None
+
     def seconds(self, node: torch.fx.Node, flops: float, moved: float, dtype: torch.dtype) -> float:
-        if self.fused:
-            if self._graph is not node.graph:
-                self._graph, self._fusion = node.graph, Fusion(node.graph)
-            if node in self._fusion.moved:
-                return self._seconds_of_loop(node)
+        """Of a loop: with the inlined ops that it computes."""
+        fusion = self.fusion(node.graph)
+        if fusion is not None and node in fusion.moved:
+            arithmetic = sum(self._seconds_of_arithmetic(n) for n in fusion.computed_by(node))
+            launch = self._device.launch if node in fusion.ends else 0.0
+            return fusion.moved[node] / self._device.bandwidth + arithmetic + launch
         seconds = None
         if self.table:
             seconds = self.table.get(self.key(node))
@@ -217,15 +224,14 @@ class Costs:
         by element, for 15 and 5 ns: 30 times what a comparison costs that is made again (AVX-512, torch 2.15)."""
         return not (self.fused and self._device.name == "cpu")
 
-    def _seconds_of_loop(self, node: torch.fx.Node) -> float:
-        moved = self._fusion.moved[node] / self._device.bandwidth
-        arithmetic = 0.0
-        if self._device.name == "cpu" and torch.Tag.pointwise in getattr(node.target, "tags", ()):
-            key = f"{_processor()}:in cache:{node.target}:{_types(node)}"
-            each = self._measured(key, lambda: _measured_in_cache(node)) or 0.0
-            val = node.meta["val"]
-            arithmetic = each * size_hint(val.numel()) / torch.get_num_threads() if torch.is_tensor(val) else 0.0
-        return moved + arithmetic + (self._device.launch if node in self._fusion.ends else 0.0)
+    def _seconds_of_arithmetic(self, node: torch.fx.Node) -> float:
+        """Of a loop whose tensors are in a processor's first cache."""
+        if self._device.name != "cpu" or torch.Tag.pointwise not in getattr(node.target, "tags", ()):
+            return 0.0
+        key = f"{_processor()}:in cache:{node.target}:{_types(node)}"
+        each = self._measured(key, lambda: _measured_in_cache(node)) or 0.0
+        val = node.meta["val"]
+        return each * size_hint(val.numel()) / torch.get_num_threads() if torch.is_tensor(val) else 0.0
 
     def _measured(self, key: str, measure) -> float | None:
         if key not in self._kept:

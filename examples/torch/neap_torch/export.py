@@ -15,8 +15,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from .costs import Costs, flops_of
 from .errors import NotPlannable
-from .nodes import bytes_of, is_tensor, size_hint
-from .scratch import NUMBERS, is_convolution, lies_channels_last, scratch_of
+from .nodes import bytes_of, is_tensor, must_be_saved, mutated_inputs, size_hint
+from .scratch import NUMBERS, lies_channels_last, scratch_of
 from .torch_private import is_sym_node, lays_images_channels_last, placeholder_kind, without_modes
 
 BOUNDARY = "neap.boundary"
@@ -72,6 +72,7 @@ class Exported:
     is_random: list = field(default_factory=list)
     id_of: dict = field(default_factory=dict)  # of nodes: their tensors in the file
     num_forward_outputs: int = 0
+    inlined: set = field(default_factory=set)  # nodes without a row: the ops that read them compute them again
 
 
 def _is_random(node: fx.Node, is_fused: bool) -> bool:
@@ -101,7 +102,7 @@ def _runs_once(node: fx.Node, is_random: bool) -> bool:
         return True
     if target._schema.is_mutable or (is_random and not _draws_again(node)):
         return True
-    return str(node.meta.get("recompute", "")).endswith("MUST_SAVE")
+    return must_be_saved(node)
 
 
 class Exporter:
@@ -113,7 +114,6 @@ class Exporter:
         self.buffers, self.tensors, self.nodes = [], [], []
         self.id_of: dict[fx.Node, int] = {}  # a node's tensor
         self.storage_of: dict[int, int] = {}  # fake storages to buffers
-        self.out = Exported({}, id_of=self.id_of, num_forward_outputs=num_forward_outputs)
         outputs = joint.graph.output_node().args[0]
         self.forward_outputs = [n for n in outputs[:num_forward_outputs] if isinstance(n, fx.Node)]
         self.backward_outputs = [n for n in outputs[num_forward_outputs:] if isinstance(n, fx.Node)]
@@ -121,8 +121,11 @@ class Exporter:
         primals = [n for n in placeholders if placeholder_kind(n) == "primal"]
         self.primals = primals
         self.static = {primals[i] for i in static if i < len(primals)}
-        self.changing = _mutated_inputs(joint)
-        self.converted: dict[fx.Node, int] = {}  # of weights that Inductor brings into another layout: the copy
+        self.changing = mutated_inputs(joint.graph)
+        self.fusion = costs.fusion(joint.graph)
+        inlined = set(self.fusion.inlined) if self.fusion else set()
+        self.out = Exported({}, id_of=self.id_of, num_forward_outputs=num_forward_outputs, inlined=inlined)
+        self.converted: dict[fx.Node, int] = {}  # of sources that Inductor brings into another layout: the copy
         self.channels_last = costs.fused and lays_images_channels_last()
         self.begins_backward = None  # a byte that the boundary makes, for ops that no plan may move before it
         self.tangents = [n for n in placeholders if placeholder_kind(n) == "tangent" and is_tensor(n.meta.get("val"))]
@@ -178,8 +181,8 @@ class Exporter:
 
     def op(self, node: fx.Node) -> None:
         target = node.target
-        read = [n for n in node.all_input_nodes if n in self.id_of]
-        converted = self.converted if is_convolution(target) else {}
+        read = self.fusion.inputs(node) if self.fusion else node.all_input_nodes
+        read = [n for n in read if n in self.id_of]
         schema = getattr(target, "_schema", None)
         arguments = {StorageWeakRef(n.meta["val"].untyped_storage()): n for n in read if is_tensor(n.meta.get("val"))}
         writes = []
@@ -212,7 +215,7 @@ class Exporter:
         if not is_view:
             for n in read:
                 moved += bytes_of(n.meta["val"])
-        row = {"name": node.name, "op": str(target), "in": [converted.get(n, self.id_of[n]) for n in read], "out": outs}
+        row = {"name": node.name, "op": str(target), "in": [self.read_as(n, is_view) for n in read], "out": outs}
         is_random = _is_random(node, self.costs.fused)
         dtype = made[0][1].dtype if made else torch.float32
         flops = 0.0
@@ -232,7 +235,8 @@ class Exporter:
         stale = any(n in self.changing for n in read) and not is_view and not is_batch_norm(node)
         if stale or _runs_once(node, is_random):
             row["pins"] = ["run_once"]
-        if not is_view:
+        is_loop = self.fusion is not None and node in self.fusion.moved  # which needs no memory beside its results
+        if not is_view and not is_loop:
             scratch, held = scratch_of(node, self.channels_last)
             if held > made_bytes + NUMBERS and own is not None:
                 self.buffers[own]["bytes"] += held - made_bytes  # a result lies in a larger storage
@@ -246,17 +250,24 @@ class Exporter:
             row["in"] = [*row["in"], self.begins_backward]
         self.add(row, node, [m[0] for m in made], read, writes, is_random)
 
-    def layouts(self, calls: list) -> None:
-        """Where Inductor fuses, one of its kernels for processors copies weights of convolutions, channels last, before all
-        else. The backward half reads these copies too."""
-        convolutions = [n for n in calls if n.target == torch.ops.aten.convolution.default]
-        weights = [w for w in dict.fromkeys(n.args[1] for n in convolutions) if w in self.id_of]
-        weights = [w for w in weights if w.meta["val"].device.type == "cpu" and not lies_channels_last(w.meta["val"])]
-        if not weights or not self.channels_last:
+    def read_as(self, node: fx.Node, by_view: bool) -> int:
+        """The tensor that an op reads of a node."""
+        return self.id_of[node] if by_view else self.converted.get(node, self.id_of[node])
+
+    def layouts(self) -> None:
+        """Where Inductor fuses, one of its kernels for processors copies images and weights that convolutions read, channels
+        last, before all else. All ops read these copies, those of the backward half too."""
+        reach = set()  # what reaches a convolution
+        for n in reversed(self.joint.graph.nodes):
+            if n.target == torch.ops.aten.convolution.default or any(user in reach for user in n.users):
+                reach.add(n)
+        images = [n for n in self.out.sources if n in reach and n.meta["val"].dim() == 4]
+        images = [n for n in images if n.meta["val"].device.type == "cpu" and not lies_channels_last(n.meta["val"])]
+        if not images or not self.channels_last:
             return
-        self.converted = {n: self.token(bytes_of(n.meta["val"])) for n in weights}
-        moved = 2.0 * sum(bytes_of(n.meta["val"]) for n in weights)
-        row = {"name": LAYOUT, "op": LAYOUT, "in": [self.id_of[n] for n in weights], "out": [*self.converted.values()]}
+        self.converted = {n: self.token(bytes_of(n.meta["val"])) for n in images}
+        moved = 2.0 * sum(bytes_of(n.meta["val"]) for n in images)
+        row = {"name": LAYOUT, "op": LAYOUT, "in": [self.id_of[n] for n in images], "out": [*self.converted.values()]}
         row |= {"latency_us": 1e6 * self.costs.seconds_of_copy(moved), "pins": ["run_once"]}
         self.add(row, LAYOUT, [], [])
 
@@ -331,10 +342,11 @@ class Exporter:
                 self.source(n, "param" if n in self.static else "const" if n.op == "get_attr" else "input")
         self.beside()
         calls = [n for n in nodes if n.op == "call_function" and not is_sym_only(n) and not is_getitem(n)]
+        calls = [n for n in calls if n not in self.out.inlined]
         if any(n.op in ("call_module", "call_method") for n in nodes):
             raise NotPlannable("the graph calls a module")
         forward = _forward_nodes(calls, self.forward_outputs, self.tangents, self.costs.fused)
-        self.layouts(calls)
+        self.layouts()
         for n in calls:
             if n in forward:
                 self.op(n)
@@ -369,14 +381,6 @@ class Exporter:
             if self.out.is_random[i]:
                 last = self.token()
                 row["out"] = [*row["out"], last]
-
-
-def _mutated_inputs(joint: fx.GraphModule) -> set:
-    """Inputs whose new values are results of the forward half: AOTAutograd copies them back after it."""
-    output = joint.graph.output_node()
-    descriptions = [getattr(d, "mutated_input", None) for d in output.meta.get("desc") or ()]
-    changing = {d for d in descriptions if d is not None}
-    return {n for n in joint.graph.nodes if n.op == "placeholder" and n.meta.get("desc") in changing}
 
 
 def _forward_nodes(calls: list, outputs: list, tangents: list, is_fused: bool) -> set:

@@ -3,18 +3,26 @@
 Ops that Inductor writes as loops (pointwise ops, reductions, copies) fuse along edges that no call of another library
 lies beside. Such a group reads what others have made, and writes what others read: its ends. An op costs its part of
 these ends, and the arithmetic that it does. A copy of it in the backward half costs the same, as it fuses there too.
+
+Pointwise ops of the forward half that only loops read, and whose inputs are there for the backward half in any case, are
+inlined: each of their readers computes them again from these inputs, and their results are never written.
 """
 
 from __future__ import annotations
 
+import torch
 from torch import fx
 
-from .nodes import bytes_of, tensors_of
+from .nodes import bytes_of, must_be_saved, mutated_inputs, tensors_of
 from .torch_private import flop_registry, is_sym_node, placeholder_kind, written_as_loops
+
+SMALL = 16  # an input that is this many times smaller than a result can be kept beside it
+LONGEST = 30  # ops that a reader computes of one inlined input: beyond these Inductor writes it
 
 
 class Fusion:
-    """`moved`: of each loop, the bytes of its group's ends that fall to it; `ends`: the loops that write."""
+    """`moved`: of each loop, the bytes of its group's ends that fall to it; `ends`: the loops that write; `inlined`: ops
+    whose readers compute them."""
 
     def __init__(self, graph: fx.Graph):
         self.moved: dict[fx.Node, float] = {}
@@ -28,7 +36,22 @@ class Fusion:
             self._add(n)
         self._forward = self._forward_nodes()
         self._group = {n: n for n in self.moved}
+        self.inlined: dict[fx.Node, list] = {}  # with what they read
+        self._find_inlined(mutated_inputs(graph))
         self._price()
+
+    def inputs(self, n: fx.Node) -> list:
+        """The nodes that an op reads, with those that inlined ops read in their place."""
+        return list(dict.fromkeys(read for i in n.all_input_nodes for read in self.inlined.get(i, [i])))
+
+    def computed_by(self, n: fx.Node) -> list:
+        """An op, and the inlined ones that it computes."""
+        ops, open_nodes = {n: None}, [n]
+        while open_nodes:
+            more = [i for i in open_nodes.pop().all_input_nodes if i in self.inlined and i not in ops]
+            ops.update(dict.fromkeys(more))
+            open_nodes += more
+        return list(ops)
 
     def _add(self, n: fx.Node) -> None:
         inputs = [i for i in n.all_input_nodes if i in self._root]
@@ -63,6 +86,23 @@ class Fusion:
                 needed |= self._before[n]
         return {n for n in self._nodes if needed >> number[n] & 1}
 
+    def _find_inlined(self, changing: set) -> None:
+        kept = set(self._nodes) - self._forward  # storages that the backward half reads, and what is there in any case
+        kept = {self._root[i] for n in kept for i in n.all_input_nodes if n.op == "call_function" and i in self._root}
+        kept |= {n for n in self._nodes if n.op in ("placeholder", "get_attr") and n not in changing}
+        for n in self._nodes:
+            tags = getattr(n.target, "tags", ())
+            is_pointwise = torch.Tag.pointwise in tags and torch.Tag.nondeterministic_seeded not in tags
+            if n not in self.moved or n not in self._forward or not is_pointwise or must_be_saved(n) or not n.users:
+                continue
+            if not all(user in self.moved for user in n.users):
+                continue
+            read = self.inputs(n)
+            roots = {self._root[i] for i in read if i in self._root}
+            is_there = all(root in kept or SMALL * _bytes(root) <= _bytes(n) for root in roots)
+            if is_there and len(self.computed_by(n)) <= LONGEST:
+                self.inlined[n] = read
+
     def _together(self, made: fx.Node, n: fx.Node) -> bool:
         if made not in self.moved or n not in self.moved or (made in self._forward) != (n in self._forward):
             return False
@@ -76,8 +116,8 @@ class Fusion:
     def _price(self) -> None:
         edges = []  # (what reads, the op that made it, as what it is read)
         for n in self._nodes:
-            if self._root.get(n) is n and n.op == "call_function":
-                edges += [(n, self._root[i], i) for i in n.all_input_nodes if i in self._root]
+            if self._root.get(n) is n and n.op == "call_function" and n not in self.inlined:
+                edges += [(n, self._root[i], i) for i in self.inputs(n) if i in self._root]
         is_written = {self._root[i] for i in self._nodes[-1].all_input_nodes if i in self._root}
         readers: dict[tuple, list] = {}
         for n, made, _ in edges:

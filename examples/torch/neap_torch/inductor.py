@@ -30,7 +30,7 @@ from .torch_private import (
 
 CORRECTIONS = 2  # where one of them meets the limit
 MARGINS = (0.985, 0.96, 0.92, 0.85)  # of the limit, where the estimate is above it: the first time, the second, ...
-TOLERANCE = 0.02
+TOLERANCE = 0.005  # of the limit: a higher one by less than this is not tried
 
 
 class Order(CustomSchedulerPass):
@@ -128,7 +128,7 @@ def inductor_backend(settings: Settings):
     def backend(module: fx.GraphModule, inputs):
         settings.error = None
         limit, goal, best = settings.limit, None, None
-        above = 0
+        below, above = [], []  # peaks of plans and their estimates, within the limit and above it
         for tries in range(1 + len(MARGINS)):
             if tries > CORRECTIONS and best[0].fits:
                 break
@@ -140,11 +140,12 @@ def inductor_backend(settings: Settings):
             report.limit_bytes, report.fits = goal, report.estimated_bytes <= goal
             if best is None or _rank(report) < _rank(best[0]):
                 best = report, limit
-            if report.fits and (report.latency_ratio <= 1 or report.estimated_bytes >= (1 - TOLERANCE) * goal):
+            part = 0.995 if report.fits else MARGINS[min(len(above), len(MARGINS) - 1)]
+            (below if report.fits else above).append((report.peak_bytes, report.estimated_bytes))
+            corrected = _between(max(below), min(above), goal) if below and above else _corrected(report, part)
+            if report.fits and (report.latency_ratio <= 1 or corrected < (1 + TOLERANCE) * planned):
                 break
-            part = 0.995 if report.fits else MARGINS[min(above, len(MARGINS) - 1)]
-            above += not report.fits
-            limit = Limit(bytes=_corrected(report, planned, part))
+            limit = Limit(bytes=corrected)
         if best is None:
             return compile_fx(module, inputs, planned_options(Partitioner(settings)))
         report, limit = best
@@ -171,8 +172,14 @@ def _rank(report) -> tuple:
     return (0, report.latency_ratio) if report.fits else (1, report.estimated_bytes)
 
 
-def _corrected(report, limit: int, part: float) -> int:
+def _between(below: tuple, above: tuple, goal: int) -> int:
+    """The limit of a plan whose estimate would be just below the goal, if estimates grew evenly between two plans."""
+    part = (0.999 * goal - below[1]) / (above[1] - below[1])
+    return below[0] + int(max(part, 0.0) * (above[0] - below[0]))
+
+
+def _corrected(report, part: float) -> int:
     """The limit of a plan whose estimate would be a part of the limit, if what is not resident grew alike."""
     ratio = (part * report.limit_bytes - report.resident_bytes) / (report.estimated_bytes - report.resident_bytes)
-    corrected = report.resident_bytes + int(ratio * (limit - report.resident_bytes))
+    corrected = report.resident_bytes + int(ratio * (report.peak_bytes - report.resident_bytes))
     return max(1, min(corrected, report.original_peak_bytes))

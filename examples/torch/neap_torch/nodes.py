@@ -30,3 +30,15 @@ def bytes_of(t: torch.Tensor) -> int:
 def values_of(x):
     """Arguments of a node with its inputs' values in their place."""
     return tree_map(lambda a: a.meta.get("val") if isinstance(a, fx.Node) else a, x)
+
+
+def must_be_saved(node: fx.Node) -> bool:
+    """Whether the program says that an op does not run again, by a policy of selective checkpoints."""
+    return str(node.meta.get("recompute", "")).endswith("MUST_SAVE")
+
+
+def mutated_inputs(graph: fx.Graph) -> set:
+    """Inputs whose new values are results of the forward half: AOTAutograd copies them back after it."""
+    descriptions = [getattr(d, "mutated_input", None) for d in graph.output_node().meta.get("desc") or ()]
+    changing = {d for d in descriptions if d is not None}
+    return {n for n in graph.nodes if n.op == "placeholder" and n.meta.get("desc") in changing}

@@ -53,8 +53,14 @@ class Rewriter:
         return {n: [] for n in nodes} if len(devices) == 1 and devices.pop().type == CAPTURED else {}
 
     def use(self, old: fx.Node, local: dict) -> fx.Node:
-        """The new node of an argument: what the plan says, or a source, or a size, which is computed on demand."""
+        """The new node of an argument: what the plan says, or a source, or a size or an inlined op, which is computed on
+        demand."""
         new = local.get(old) or self.env.get(old)
+        if new is None and old in self.exported.inlined:
+            new = local[old] = self.graph.node_copy(old, lambda n: self.use(n, local))
+            new.meta = _meta_of_copy(old, new)
+            if not self.is_late:
+                self.before_boundary.add(new)
         if new is None:
             if not is_sym_only(old):
                 raise NotPlannable(f"{old.name} is read, and the plan does not make it")

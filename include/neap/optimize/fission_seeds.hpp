@@ -30,17 +30,15 @@ class fission_seeds {
     bool tried = false;      // built, or it cannot be
   };
 
-  fission_seeds(objective const& goal, fission_sweep_options const& options,
-                search_policy::part_numbers const& numbers = {})
+  fission_seeds(objective const& goal, search_policy::part_numbers const& numbers = {})
       : goal_(goal),
-        options_of_sweeps_(options),
         numbers_(numbers) {}
 
-  /// Adds the fissions of the next candidate, which outlives the seeds.
-  void add(candidate const& c) {
-    sweeps_.push_back(std::make_unique<fission_sweep>(c.graph, c.order, c.result, options_of_sweeps_));
-    reach_ = std::max(reach_, sweeps_.back()->spacing());
-    take(sweeps_.size() - 1, sweeps_.back()->front());
+  /// Adds the fissions of the next candidate: its sweep, and what this has found.
+  void add(std::shared_ptr<fission_sweep> sweep, plain_vector<estimated_fission> const& front) {
+    reach_ = std::max(reach_, sweep->spacing());
+    sweeps_.push_back(std::move(sweep));
+    take(sweeps_.size() - 1, front);
   }
   /// Adds stretches near the most promising ones; nearer at each call. False once they could not be nearer.
   bool refine(bytes_t target);
@@ -67,9 +65,8 @@ class fission_seeds {
       if (f.latency <= numbers_.late * goal_.latency) options_.push_back({base, f, options_.size()});
   }
   objective const& goal_;
-  fission_sweep_options options_of_sweeps_;
   search_policy::part_numbers numbers_;
-  std::vector<std::unique_ptr<fission_sweep>> sweeps_;  // of each candidate
+  std::vector<std::shared_ptr<fission_sweep>> sweeps_;  // of each candidate
   plain_vector<option> options_;
   std::uint32_t reach_ = 0;  // of the next refine()
 };

@@ -102,6 +102,8 @@ struct search_policy {
   /// Transfers of the answer, moved to where they are hidden (schedule/refine.hpp).
   struct polish_numbers {
     bool on = true;
+    std::size_t max_ops = 1'000'000;  // of all graphs that are built to undo recomputations, before the end and at it
+    double overrun = 0.02;            // of the time, that undoing them and new addresses may take beyond its end
     bool operator==(polish_numbers const&) const = default;
   } polish;
 

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -36,7 +37,8 @@ class partitions {
   fission_sweep_options const* prices() const { return fissions_ ? &priced_ : nullptr; }
 
   bool is_prepared() const { return fissions_ != nullptr; }
-  /// Sweeps over the orders to start from and what they are recomputed by segments.
+  /// Sweeps over the orders to start from and what they are recomputed by segments. Where latency alone is limited, those of
+  /// epochs before are taken over. Bases without one come last.
   void prepare(std::vector<node_ptr> const& starts, segments& recomputed) {
     bases_ = starts;
     for (auto const& [n, seeds] : recomputed.prepare(starts)) {
@@ -44,8 +46,14 @@ class partitions {
       bases_.insert(bases_.end(), found.begin(), found.end());
     }
     priced_ = priced_for(state_.graph, state_.evaluator().cost());
-    fissions_ = std::make_unique<fission_seeds>(state_.goal, priced_, numbers_);
-    for (std::size_t b = 0; b < bases_.size() && !is_late(numbers_.preparing); ++b) fissions_->add(bases_[b]->state);
+    fissions_ = std::make_unique<fission_seeds>(state_.goal, numbers_);
+    // Under a limit of memory an epoch that begins with parts meets it sooner, by slower answers than recomputation gives.
+    if (state_.goal.limits_memory) swept_.clear();
+    std::vector<node_ptr> unswept;
+    for (auto const& n : std::exchange(bases_, {}))
+      if (auto const* const s = swept_once(n)) bases_.push_back(s->of), fissions_->add(s->sweep, s->front);
+      else unswept.push_back(n);
+    bases_.insert(bases_.end(), unswept.begin(), unswept.end());
   }
   /// The best fissions become orders to start from; those that leave room for other mutations come last, and `recomputed`
   /// deals with them last.
@@ -79,6 +87,24 @@ class partitions {
   }
 
  private:
+  struct swept {
+    digest identity;
+    node_ptr of;
+    std::shared_ptr<fission_sweep> sweep;
+    plain_vector<estimated_fission> front;
+  };
+  /// The sweep over a candidate, or over one that equals it in an epoch before; nothing where there is no time for one.
+  swept const* swept_once(node_ptr const& n) {
+    auto const identity = state_.evaluator().digest_of(n->state.graph, n->state.order);
+    if (!identity) return nullptr;
+    for (auto const& s : swept_)
+      if (s.identity == *identity) return &s;
+    if (is_late(numbers_.preparing)) return nullptr;
+    auto const& c = n->state;
+    auto sweep = std::make_shared<fission_sweep>(c.graph, c.order, c.result, priced_);
+    auto front = sweep->front();
+    return &swept_.emplace_back(swept{*identity, n, std::move(sweep), std::move(front)});
+  }
   /// Whether a share of the epoch is used up, which ends later where external seeds overran theirs.
   bool is_late(double share) { return state_.out_of_time(share + state_.external_overrun()); }
   /// Of candidates within the limit of latency, beside the first two, those that are smaller than all that are as quick: what
@@ -189,6 +215,7 @@ class partitions {
   std::vector<node_ptr> bases_;
   fission_sweep_options priced_;
   std::unique_ptr<fission_seeds> fissions_;
+  std::deque<swept> swept_;  // of all epochs
 };
 
 }}}  // namespace neap::v0::detail

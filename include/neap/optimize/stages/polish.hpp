@@ -1,11 +1,13 @@
 // The last stage of a search: loads and stores of the answer move to where their transfers are hidden best
-// (schedule/refine.hpp), if that costs no memory. Answers of epochs that have ended are looked at between epochs, and what
-// was the best before it is surpassed: a search that goes on never loses what an earlier end would have come to.
+// (schedule/refine.hpp), if that costs no memory, and nothing is recomputed that a limit of memory leaves room for. Answers
+// of epochs that have ended are looked at between epochs, and what was the best before it is surpassed: a search that goes
+// on never loses what an earlier end would have come to.
 #pragma once
 
 #include <neap/core/work_meter.hpp>
 #include <neap/optimize/objective.hpp>
 #include <neap/optimize/stages/placement.hpp>
+#include <neap/optimize/stages/undone.hpp>
 #include <neap/schedule/refine.hpp>
 #include <neap/simulate/flow_facts.hpp>
 #include <neap/simulate/simulator.hpp>
@@ -39,6 +41,7 @@ class polish {
   void finish() {
     if (!is_on()) return;
     auto const answer = state_.best;
+    ops_left_ = state_.policy.polish.max_ops;
     take(polished(answer, answer->state.result.latency));
     if (quickest_ && (!state_.out.fits || quickest_->state.result.latency < quicker_than_best()))
       placing_.replace_answer(std::move(quickest_), std::move(*addresses_));
@@ -71,17 +74,27 @@ class polish {
     if (placed.arena_bytes <= state_.limits.memory) quickest_ = std::move(c), addresses_ = std::move(placed);
   }
 
-  /// What comes of a candidate, if that is quicker than `latency` and has no higher peak than the candidate.
+  /// What comes of a candidate, if that is quicker than `latency` and has no higher peak than the candidate or a limit.
   node_ptr polished(node_ptr const& n, seconds_t latency) {
-    auto const& now = n->state;
-    flow_facts const facts(now.graph, state_.evaluator().cost(), state_.options.memory);
-    if (!facts.has_transfers()) return nullptr;
-    candidate c{now.graph, refine{}(facts, now.order), {}};
-    simulator{}(facts, c.order, c.result);
-    state_.record.note(c.result);
-    if (c.result.latency >= latency || c.result.peak_bytes > now.result.peak_bytes) return nullptr;
-    return state_.make_node(n, "loads and stores where they are hidden", std::move(c.graph), std::move(c.order),
-                            std::move(c.result));
+    auto c = n->state;
+    bool const is_moved = hide_transfers(c);
+    auto const limit = state_.limits.limits_memory ? std::max(state_.limits.memory, c.result.peak_bytes) : 0;
+    bool const is_undone = limit > 0 && state_.allowed.recompute && undo_recomputations(state_, c, limit, ops_left_);
+    if ((!is_moved && !is_undone) || c.result.latency >= latency) return nullptr;
+    return state_.make_node(n, is_undone ? "what there is room for is kept" : "loads and stores where they are hidden",
+                            std::move(c.graph), std::move(c.order), std::move(c.result));
+  }
+  /// Whether loads and stores have moved: to where the candidate is quicker, with no higher peak.
+  bool hide_transfers(candidate& c) {
+    flow_facts const facts(c.graph, state_.evaluator().cost(), state_.options.memory);
+    if (!facts.has_transfers()) return false;
+    auto order = refine{}(facts, c.order);
+    simulation result;
+    simulator{}(facts, order, result);
+    state_.record.note(result);
+    if (result.latency >= c.result.latency || result.peak_bytes > c.result.peak_bytes) return false;
+    c.order = std::move(order), c.result = std::move(result);
+    return true;
   }
   /// A candidate becomes the answer, if its arena allows that.
   void take(node_ptr n) {
@@ -97,6 +110,7 @@ class polish {
   node_ptr quickest_;              // of what came of the best so far, within the limit
   std::optional<plan> addresses_;  // its
   std::int64_t nodes_ = 0;         // of exact search for addresses so far
+  std::size_t ops_left_ = state_.policy.polish.max_ops;
 };
 
 }}}  // namespace neap::v0::detail
