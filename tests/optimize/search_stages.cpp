@@ -232,11 +232,11 @@ TEST_CASE("what a limit leaves room for is not recomputed, and no more is built 
     auto const& before = state.best->state;
     REQUIRE(detail::find_shared{}(before).size() > 0);
     auto c = before;
-    std::size_t left = before.order.size() - 1;
-    CHECK_FALSE(detail::undo_recomputations(state, c, limit, left));
-    left = 1'000'000;
-    CHECK(detail::undo_recomputations(state, c, limit, left));
-    CHECK(left < 1'000'000);
+    detail::undoing_budget left{state, before.order.size() - 1};
+    CHECK_FALSE(detail::undo_recomputations(c, limit, left));
+    left.ops = 1'000'000;
+    CHECK(detail::undo_recomputations(c, limit, left));
+    CHECK(left.ops < 1'000'000);
     CHECK(c.result.latency < before.result.latency);
     CHECK(c.result.peak_bytes <= limit);
     auto const again = simulate(c.graph, c.order, s.cost());
@@ -244,7 +244,7 @@ TEST_CASE("what a limit leaves room for is not recomputed, and no more is built 
     CHECK(again.latency == c.result.latency);
     CHECK(verify_plan(s.run().state.graph, make_plan(c, s.run().state.graph), s.cost()));
     auto const tight = c.result;
-    CHECK_FALSE(detail::undo_recomputations(state, c, limit, left));
+    CHECK_FALSE(detail::undo_recomputations(c, limit, left));
     for (auto const& [score, what] : detail::find_shared{}(c)) {
       auto const e = state.evaluator().apply(c, what);
       if (!e || c.graph.origin(what.first) != c.graph.origin(what.again) ||
@@ -254,6 +254,30 @@ TEST_CASE("what a limit leaves room for is not recomputed, and no more is built 
       CHECK((r.peak_bytes > limit || r.latency >= tight.latency));
     }
   }
+}
+
+TEST_CASE("exchanged recomputations are quicker within the limit, and the program's") {
+  int changed = 0;
+  for (auto const* name : {"skips150", "mixed120", "random_model1"})
+    for (double const part : {0.25, 0.4}) {
+      search_stage s(name, part);
+      auto& state = s.state();
+      detail::run_stages(s.run(), detail::phase::seeds);
+      auto c = state.best->state;
+      auto const limit = std::max(state.limits.memory, c.result.peak_bytes);
+      detail::undoing_budget left{state, 10'000'000};
+      detail::undo_recomputations(c, limit, left);
+      auto const before = c.result;
+      bool const is_changed = detail::exchange_recomputations(c, limit, left, 200);
+      changed += is_changed;
+      CHECK((c.result.latency < before.latency) == is_changed);
+      CHECK(c.result.peak_bytes <= limit);
+      CHECK(verify_plan(state.graph, make_plan(c, state.graph), s.cost()));
+      CHECK(simulate(c.graph, c.order, s.cost()).latency == c.result.latency);
+      left.ops = 0;
+      CHECK_FALSE(detail::exchange_recomputations(c, limit, left, 200));
+    }
+  CHECK(changed > 1);
 }
 
 TEST_CASE("rules without a pipeline of rules change nothing") {

@@ -99,11 +99,12 @@ struct search_policy {
     bool operator==(placement_numbers const&) const = default;
   } placement;
 
-  /// Transfers of the answer, moved to where they are hidden (schedule/refine.hpp).
+  /// Transfers of the answer, moved to where they are hidden (schedule/refine.hpp), and less recomputation.
   struct polish_numbers {
     bool on = true;
-    std::size_t max_ops = 1'000'000;  // of all graphs that are built to undo recomputations, before the end and at it
-    double overrun = 0.02;            // of the time, that undoing them and new addresses may take beyond its end
+    std::size_t max_ops = 1'000'000;  // of all graphs that are built to recompute less, before the end and at it
+    std::size_t max_exchanges = 200;  // recomputations tried at the end in place of others
+    double overrun = 0.02;            // ratio of the time that this and new addresses may take beyond its end
     bool operator==(polish_numbers const&) const = default;
   } polish;
 

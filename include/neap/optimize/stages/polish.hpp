@@ -41,14 +41,14 @@ class polish {
   void finish() {
     if (!is_on()) return;
     auto const answer = state_.best;
-    ops_left_ = state_.policy.polish.max_ops;
+    left_.ops = state_.policy.polish.max_ops, is_finishing_ = true;
     take(polished(answer, answer->state.result.latency));
     if (quickest_ && (!state_.out.fits || quickest_->state.result.latency < quicker_than_best()))
       placing_.replace_answer(std::move(quickest_), std::move(*addresses_));
     // What was slower before may be quicker with its transfers elsewhere.
     auto const& last = placing_.answers();
     for (auto n = last.rbegin(); n != last.rend() && placing_.has_time(); ++n)
-      if (*n != placing_.answer() && !(*n)->is_polished) take(polished(*n, quicker_than_best()));
+      if (*n != placing_.answer()) take(polished(*n, quicker_than_best()));
   }
 
  private:
@@ -79,10 +79,17 @@ class polish {
     auto c = n->state;
     bool const is_moved = hide_transfers(c);
     auto const limit = state_.limits.limits_memory ? std::max(state_.limits.memory, c.result.peak_bytes) : 0;
-    bool const is_undone = limit > 0 && state_.allowed.recompute && undo_recomputations(state_, c, limit, ops_left_);
-    if ((!is_moved && !is_undone) || c.result.latency >= latency) return nullptr;
-    return state_.make_node(n, is_undone ? "what there is room for is kept" : "loads and stores where they are hidden",
+    bool const is_less = limit > 0 && state_.allowed.recompute && recompute_less(c, limit);
+    if ((!is_moved && !is_less) || c.result.latency >= latency) return nullptr;
+    return state_.make_node(n, is_less ? "what there is room for is kept" : "loads and stores where they are hidden",
                             std::move(c.graph), std::move(c.order), std::move(c.result));
+  }
+  /// Exchanges are for the end: they take longer.
+  bool recompute_less(candidate& c, bytes_t limit) {
+    bool const is_undone = undo_recomputations(c, limit, left_);
+    bool const exchanges =
+        is_finishing_ && exchange_recomputations(c, limit, left_, state_.policy.polish.max_exchanges);
+    return is_undone || exchanges;
   }
   /// Whether loads and stores have moved: to where the candidate is quicker, with no higher peak.
   bool hide_transfers(candidate& c) {
@@ -110,7 +117,8 @@ class polish {
   node_ptr quickest_;              // of what came of the best so far, within the limit
   std::optional<plan> addresses_;  // its
   std::int64_t nodes_ = 0;         // of exact search for addresses so far
-  std::size_t ops_left_ = state_.policy.polish.max_ops;
+  undoing_budget left_{state_, state_.policy.polish.max_ops};
+  bool is_finishing_ = false;
 };
 
 }}}  // namespace neap::v0::detail
